@@ -1,0 +1,83 @@
+/*
+ * loop.h - one thread's worth of waiting: sockets, timers, and work handed over from other threads.
+ *
+ * A loop is a poller of the env, a timing wheel and a hand-over queue. In background mode a runner
+ * of the env drives it; in external mode whoever calls loop_run(). All that belongs to a loop is
+ * touched on its thread only, so it needs no lock.
+ *
+ * Owner:   whoever calls loop_new(); clients and brokers hold a reference.
+ * Thread:  loop_post(), loop_wake() and loop_is_current() on any thread; the rest on the loop's.
+ * Reading: loop_run(): take the posted tasks, fire the timers that are due, wait, dispatch watches.
+ */
+#ifndef CAFKA_NET_LOOP_H
+#define CAFKA_NET_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "env/env.h"
+#include "net/wheel.h"
+#include "util/mpsc.h"
+
+struct loop;
+
+enum loop_mode { LOOP_BACKGROUND, LOOP_EXTERNAL };
+
+int loop_new(struct loop **out, const cafka_env *env, enum loop_mode mode, cafka_error *err);
+struct loop *loop_ref(struct loop *loop);
+/* The last reference stops the runner and frees; in background mode not to be called on the loop's thread. */
+void loop_unref(struct loop *loop);
+
+const cafka_env *loop_env(const struct loop *loop);
+enum loop_mode loop_mode(const struct loop *loop);
+bool loop_is_current(const struct loop *loop); /* is this the thread that runs the loop now? */
+
+/* Time as of the start of this turn: cheap, and the same for all that happens in one turn. */
+int64_t loop_now_ms(const struct loop *loop);
+int64_t loop_now_ns(const struct loop *loop);
+
+/* External mode, and tests. Runs what is due, waiting at most max_ms (-1: until something happens). */
+int loop_run(struct loop *loop, int64_t max_ms, cafka_error *err);
+int64_t loop_timeout_ms(const struct loop *loop); /* until something is due: 0 now, -1 nothing is */
+int loop_fd(const struct loop *loop);             /* readable when loop_run() has something to do */
+
+/*
+ * Hand-over: `run` is called once on the loop's thread. The task lives in the caller's struct and
+ * must not be posted again before it has run (or: guard it with a flag of your own). loop_post()
+ * wakes the loop only if it sleeps.
+ */
+struct loop_task {
+    struct mpsc_item link; /* first */
+    void (*run)(struct loop_task *task);
+};
+void loop_post(struct loop *loop, struct loop_task *task);
+void loop_wake(struct loop *loop);
+
+/* When the loop will next look by itself, for a caller that can do without an earlier wake-up (ns; 0: it is awake). */
+int64_t loop_sleeping_until(const struct loop *loop);
+
+/* Work that goes on after this turn, in slices: `run` is called once a turn while it is linked. */
+struct loop_slice {
+    struct list link;
+    void (*run)(struct loop_slice *slice);
+};
+void loop_slice_start(struct loop *loop, struct loop_slice *slice); /* again while linked: nothing */
+void loop_slice_stop(struct loop *loop, struct loop_slice *slice);
+
+/* A timer fires once. Zeroed `link` is "not set"; setting it again moves it. Deadlines in ms of loop_now_ms(). */
+void loop_timer_set(struct loop *loop, struct timer *timer, int64_t deadline_ms);
+void loop_timer_cancel(struct loop *loop, struct timer *timer);
+
+/* Readiness of a handle. The struct is the caller's; `ready` may change or stop any watch, its own too. */
+struct loop_watch {
+    int handle;
+    unsigned events; /* what is asked for now */
+    void (*ready)(struct loop_watch *watch, unsigned events);
+    struct loop *loop; /* NULL: not watched */
+};
+int loop_watch_start(struct loop *loop, struct loop_watch *watch, int handle, unsigned events,
+                     void (*ready)(struct loop_watch *, unsigned), cafka_error *err);
+void loop_watch_change(struct loop_watch *watch, unsigned events);
+void loop_watch_stop(struct loop_watch *watch); /* before the handle is closed; takes one not watched */
+
+#endif
