@@ -1,0 +1,223 @@
+/*
+ * cafka/consumer.h - read records from partitions, in order, at a position that follows you.
+ *
+ *     cafka_consumer_open(&c, "bootstrap.servers=localhost:9092\nauto.offset.reset=earliest", &err);
+ *     cafka_consumer_assign(c, &(cafka_position){.topic = "greetings", .partition = 0}, 1, &err);
+ *     while (!stopped && !cafka_consumer_poll(c, 1000, &fetch, &err)) {
+ *         while (!cafka_fetch_next(fetch, &record, &err))
+ *             use(record.value, record.value_size);
+ *         cafka_fetch_free(fetch);
+ *     }
+ *     cafka_consumer_close(c, 10000, &err);
+ *     cafka_consumer_free(c);
+ *
+ * The client's loop fetches ahead while the application works, within fetch.buffer.memory: bytes
+ * received, inflated and still held by the application all count. Records are decoded where they
+ * lie when the application asks for them; nothing is copied or allocated per record.
+ *
+ * The position follows the iterator: a record counts as read when cafka_fetch_next() has handed it
+ * out. What a fetch that is freed early had not handed out comes again at the next poll.
+ *
+ * Thread: one thread at a time uses a consumer; a second one that comes in meanwhile gets
+ * CAFKA_ERR_CONCURRENT and changes nothing. Exceptions are named: wakeup, and reading views.
+ */
+#ifndef CAFKA_CONSUMER_H
+#define CAFKA_CONSUMER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cafka/config.h>
+#include <cafka/error.h>
+#include <cafka/record.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cafka_fetch cafka_fetch;
+
+/* Offsets that stand for a place in the log, and ListOffsets timestamps with the same meaning. */
+#define CAFKA_OFFSET_END       INT64_C(-1) /* behind the last record (the last stable one with read_committed) */
+#define CAFKA_OFFSET_BEGINNING INT64_C(-2) /* the first record that is there */
+#define CAFKA_OFFSET_MAX_TIMESTAMP INT64_C(-3) /* the record with the largest timestamp (brokers from 3.0) */
+
+/* What of a cafka_position is meant to be used. */
+enum {
+    CAFKA_POSITION_OFFSET = 1u << 0,      /* offset: a number, or CAFKA_OFFSET_BEGINNING, _END */
+    CAFKA_POSITION_LEADER_EPOCH = 1u << 1 /* leader_epoch: of the record before the offset (KIP-320) */
+};
+
+/* A partition and, perhaps, a place in it. As input a zeroed one with a topic means its partition 0. */
+typedef struct cafka_position {
+    const char *topic;
+    int32_t partition;
+    unsigned flags;
+    int64_t offset;
+    int64_t timestamp_ms; /* input and output of cafka_consumer_list_offsets() */
+    int32_t leader_epoch; /* -1 as output: not known */
+    int error;            /* output: CAFKA_OK, or why this one has no answer */
+} cafka_position;
+
+/* A record where it lies. Valid while its fetch, or a reference to its memory, is alive. Frozen. */
+typedef struct cafka_record_view {
+    const void *key;   /* NULL: null */
+    const void *value; /* NULL: null (a tombstone on a compacted topic) */
+    const void *headers; /* encoded; read with cafka_record_view_header() */
+    const char *topic;
+    const void *memory; /* for cafka_record_ref() */
+    int64_t offset;
+    int64_t timestamp_ms; /* Unix time; -1: none */
+    uint32_t key_size, value_size, headers_size;
+    int32_t partition;
+    int32_t leader_epoch; /* of the leader that appended it; -1: not known (message format before 2) */
+    uint8_t timestamp_type; /* CAFKA_TIMESTAMP_… */
+    uint8_t reserved[3];
+} cafka_record_view;
+
+enum {
+    CAFKA_TIMESTAMP_NONE = 0, /* message format 0 */
+    CAFKA_TIMESTAMP_CREATE_TIME = 1,
+    CAFKA_TIMESTAMP_LOG_APPEND_TIME = 2
+};
+
+/*
+ * Open a consumer from "name=value" lines, or from a configuration (which is copied). Does not
+ * wait for a broker: what is wrong with the cluster is told by the first call that needs it.
+ *
+ * Errors:  CAFKA_ERR_CONFIG   a property is unknown, has a bad value or clashes with another
+ *          CAFKA_ERR_SYSTEM   no thread or descriptor was to be had
+ */
+CAFKA_API int cafka_consumer_open(cafka_consumer **out, const char *properties, cafka_error *err);
+CAFKA_API int cafka_consumer_new(cafka_consumer **out, const cafka_config *config, cafka_error *err);
+
+/*
+ * Take exactly these partitions, and drop all others. A partition without CAFKA_POSITION_OFFSET
+ * that was assigned before keeps its position; a new one starts where auto.offset.reset says.
+ * Topics need not exist yet. count 0 drops everything. Does not block.
+ *
+ * Errors:  CAFKA_ERR_ARGUMENT   a topic is missing or its name is not one, or a number is negative
+ */
+CAFKA_API int cafka_consumer_assign(cafka_consumer *consumer, const cafka_position *positions,
+                                    size_t count, cafka_error *err);
+/* The same for some partitions beside those that are assigned. */
+CAFKA_API int cafka_consumer_assign_add(cafka_consumer *consumer, const cafka_position *positions,
+                                        size_t count, cafka_error *err);
+CAFKA_API int cafka_consumer_assign_remove(cafka_consumer *consumer, const cafka_position *positions,
+                                           size_t count, cafka_error *err);
+
+/*
+ * Records that are there, at most max.poll.records of them, or wait for some until the timeout.
+ * Returns at once when data is there. *out is NULL when nothing came in time; otherwise the caller
+ * owns it and frees it with cafka_fetch_free(), before or after the next poll. Beginning a poll
+ * ends the iteration of an earlier fetch; what that had not handed out comes with this one.
+ *
+ * Errors:  CAFKA_ERR_WAKEUP       cafka_consumer_wakeup() was called
+ *          CAFKA_ERR_STATE        nothing is assigned
+ *          CAFKA_ERR_CLOSED, CAFKA_ERR_CONCURRENT, CAFKA_ERR_MEMORY
+ *          CAFKA_ERR_AUTH and others that stop the whole client (CAFKA_FATAL)
+ * Errors of a single partition come from cafka_fetch_next().
+ */
+CAFKA_API int cafka_consumer_poll(cafka_consumer *consumer, int64_t timeout_ms, cafka_fetch **out,
+                                  cafka_error *err);
+
+/*
+ * The next record. CAFKA_END when the fetch has no more (also of NULL). Any other code is the
+ * error of one partition, whose topic, partition and offset the message and *out name: a corrupt
+ * batch, a record that can't be decoded, an offset out of range with auto.offset.reset=none, a
+ * missing right. Its position stays, the other partitions flow, and calling again goes on; such an
+ * error is told again about once a second until cafka_consumer_seek() or an assignment moves on.
+ *
+ * Thread: the polling one.
+ */
+CAFKA_API int cafka_fetch_next(cafka_fetch *fetch, cafka_record_view *out, cafka_error *err);
+
+/* Give the records back. Views become invalid unless a reference holds their memory. Takes NULL. Any thread. */
+CAFKA_API void cafka_fetch_free(cafka_fetch *fetch);
+
+/* One more owner of a fetch, for another thread that reads its views; each frees it once. */
+CAFKA_API cafka_fetch *cafka_fetch_ref(cafka_fetch *fetch);
+
+/*
+ * Hold the memory of one record (what arrived with it in one batch or answer), beyond its fetch and
+ * even beyond the consumer. It counts in fetch.buffer.memory until cafka_record_unref(). Any thread.
+ */
+typedef struct cafka_record_memory cafka_record_memory;
+CAFKA_API cafka_record_memory *cafka_record_ref(const cafka_record_view *view);
+CAFKA_API void cafka_record_unref(cafka_record_memory *memory); /* takes NULL */
+
+/* Header number `index` of all (name NULL) or of those with this name; CAFKA_END: there is none. Any thread. */
+CAFKA_API int cafka_record_view_header(const cafka_record_view *view, const char *name, size_t index,
+                                       cafka_header *out);
+
+/*
+ * Go on reading at an offset (or CAFKA_OFFSET_BEGINNING, _END). Data fetched ahead for the
+ * partition is dropped. Whether the offset exists shows when the partition is read: if not,
+ * auto.offset.reset decides. Does not block.
+ *
+ * Errors:  CAFKA_ERR_STATE   the partition is not assigned
+ */
+CAFKA_API int cafka_consumer_seek(cafka_consumer *consumer, const char *topic, int32_t partition,
+                                  int64_t offset, cafka_error *err);
+
+/* Stop and go on handing out records of partitions. What was fetched ahead is kept. */
+CAFKA_API int cafka_consumer_pause(cafka_consumer *consumer, const cafka_position *positions,
+                                   size_t count, cafka_error *err);
+CAFKA_API int cafka_consumer_resume(cafka_consumer *consumer, const cafka_position *positions,
+                                    size_t count, cafka_error *err);
+
+/*
+ * The offset of the next record that will be handed out. If it has to be found first (by
+ * auto.offset.reset, or after a seek to the beginning or end) it waits for that.
+ *
+ * Errors:  CAFKA_ERR_TIMEOUT, CAFKA_ERR_WAKEUP, CAFKA_ERR_STATE (not assigned), CAFKA_ERR_NO_OFFSET
+ */
+CAFKA_API int cafka_consumer_position(cafka_consumer *consumer, const char *topic, int32_t partition,
+                                      int64_t timeout_ms, int64_t *offset, cafka_error *err);
+
+/* What is assigned, with positions as far as known (flags). *count: in, room; out, how many there are. */
+CAFKA_API int cafka_consumer_assignment(cafka_consumer *consumer, cafka_position *out, size_t *count,
+                                        cafka_error *err);
+
+/*
+ * For each entry the first offset whose record has a timestamp of at least timestamp_ms, or of the
+ * place that CAFKA_OFFSET_BEGINNING, _END or _MAX_TIMESTAMP in timestamp_ms names. Fills offset
+ * (-1: no such record), timestamp_ms of that record (-1: none), leader_epoch and error. The
+ * partitions need not be assigned. Fails as a whole only if no entry could be answered in time.
+ */
+CAFKA_API int cafka_consumer_list_offsets(cafka_consumer *consumer, cafka_position *positions,
+                                          size_t count, int64_t timeout_ms, cafka_error *err);
+CAFKA_API int cafka_consumer_begin_offsets(cafka_consumer *consumer, cafka_position *positions,
+                                           size_t count, int64_t timeout_ms, cafka_error *err);
+CAFKA_API int cafka_consumer_end_offsets(cafka_consumer *consumer, cafka_position *positions,
+                                         size_t count, int64_t timeout_ms, cafka_error *err);
+
+/* Low and high watermark of an assigned partition as of the last answer; -1: not known yet. Does not block. */
+CAFKA_API int cafka_consumer_watermarks(cafka_consumer *consumer, const char *topic, int32_t partition,
+                                        int64_t *low, int64_t *high, cafka_error *err);
+
+/* How many partitions a topic has. Errors: CAFKA_ERR_TIMEOUT, 3 (UNKNOWN_TOPIC_OR_PARTITION), 17, 29. */
+CAFKA_API int cafka_consumer_partitions(cafka_consumer *consumer, const char *topic, int64_t timeout_ms,
+                                        int32_t *count, cafka_error *err);
+
+/* End the wait of the call that blocks now, or else of the next one that would: it returns
+ * CAFKA_ERR_WAKEUP. Never loses records. Any thread, and signal handlers. */
+CAFKA_API void cafka_consumer_wakeup(cafka_consumer *consumer);
+
+/*
+ * Stop: close the fetch sessions as far as that can be done until the deadline, then the
+ * connections. Returns within the timeout in every state. Fetches and references stay valid.
+ * Later calls get CAFKA_ERR_CLOSED; a second close is CAFKA_OK.
+ */
+CAFKA_API int cafka_consumer_close(cafka_consumer *consumer, int64_t timeout_ms, cafka_error *err);
+
+/* Free it; closes first, without waiting, if that was not done. Takes NULL. */
+CAFKA_API void cafka_consumer_free(cafka_consumer *consumer);
+
+CAFKA_API cafka_client *cafka_consumer_client(cafka_consumer *consumer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
