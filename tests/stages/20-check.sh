@@ -1,0 +1,2 @@
+# make check in the plain tree.
+check_tree "$PLAIN"
