@@ -1,0 +1,186 @@
+/*
+ * cafka/producer.h - sending records to topics.
+ *
+ * A producer takes records on any thread, gathers them in batches, one queue a partition, and
+ * sends the batches to the brokers that lead the partitions. Retries, new leaders and broken
+ * connections are its own business; order within a partition and, with enable.idempotence (the
+ * default), each record exactly once in the log are kept through all of it.
+ *
+ *     cafka_producer *producer;
+ *     cafka_error err;
+ *     if (cafka_producer_open(&producer, "bootstrap.servers=localhost:9092", &err))
+ *         return die(&err);
+ *     cafka_producer_send(producer, &(cafka_record){.topic = "greetings",
+ *                                                   .value = "hello", .value_size = 5}, &err);
+ *     if (cafka_producer_close(producer, 10000, &err))
+ *         return die(&err);
+ *     cafka_producer_free(producer);
+ *
+ * Memory is bounded by buffer.memory, time by delivery.timeout.ms: a record that was taken is
+ * acknowledged or failed by then, and with a delivery function (cafka_config_on_delivery())
+ * reported exactly once.
+ *
+ * Thread: every function may be called on any thread, unless it says otherwise; calls on one
+ * producer may overlap, but for cafka_producer_free().
+ */
+#ifndef CAFKA_PRODUCER_H
+#define CAFKA_PRODUCER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cafka/config.h>
+#include <cafka/error.h>
+#include <cafka/record.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Make a producer from properties as text, one "name=value" a line, or from a configuration, which
+ * is copied. Returns at once: brokers are found in the background, and what is wrong with them is
+ * told by the first send() that runs out of time, by the event function and by the log.
+ *
+ * Errors:  CAFKA_ERR_CONFIG   a property is unknown or its value is; the message names all of them
+ *          CAFKA_ERR_MEMORY, CAFKA_ERR_SYSTEM
+ */
+CAFKA_API int cafka_producer_open(cafka_producer **out, const char *properties, cafka_error *err);
+CAFKA_API int cafka_producer_new(cafka_producer **out, const cafka_config *config, cafka_error *err);
+
+/*
+ * Queue one record for delivery and return without waiting for the broker.
+ *
+ * Key, value and headers are copied; the caller keeps its own. If the result is CAFKA_OK,
+ * record->opaque comes back exactly once in a delivery report; otherwise it never does.
+ *
+ * Errors:  CAFKA_ERR_TIMEOUT      buffer.memory stayed used up, or the topic or partition unknown,
+ *                                 for max.block.ms; the record was not taken, the same call may work
+ *          CAFKA_ERR_TOO_LARGE    the record exceeds max.request.size or buffer.memory, or what the
+ *                                 topic was found to take; a retry cannot help
+ *          CAFKA_ERR_WOULD_BLOCK  it would have to wait, and this is the loop's thread, a callback,
+ *                                 or cafka_producer_try_send()
+ *          CAFKA_ERR_ARGUMENT     no topic, a negative partition or timestamp, a size without pointer
+ *          CAFKA_ERR_CLOSED       the producer is closing
+ *          CAFKA_ERR_MEMORY
+ *          a protocol error       the topic cannot be written to: INVALID_TOPIC_EXCEPTION,
+ *                                 TOPIC_AUTHORIZATION_FAILED; or the producer has failed for good
+ * Blocks:  up to max.block.ms, first come first served.
+ */
+CAFKA_API int cafka_producer_send(cafka_producer *producer, const cafka_record *record,
+                                  cafka_error *err);
+
+/* The same, but never waits: CAFKA_ERR_WOULD_BLOCK where cafka_producer_send() would. */
+CAFKA_API int cafka_producer_try_send(cafka_producer *producer, const cafka_record *record,
+                                      cafka_error *err);
+
+/*
+ * Queue many records, in order. Cheaper than one by one, since neighbours of one partition share
+ * the work. Stops at the first record that is not taken: *accepted (may be NULL) says how many were
+ * taken before it, and the error is its.
+ */
+CAFKA_API int cafka_producer_send_many(cafka_producer *producer, const cafka_record *records,
+                                       size_t count, size_t *accepted, cafka_error *err);
+
+/* What became of one record. */
+typedef struct cafka_delivery_report {
+    void *opaque;             /* the record's */
+    const char *topic;        /* valid as long as the producer */
+    int32_t partition;
+    int code;                 /* CAFKA_OK, or why it was not delivered */
+    int64_t offset;           /* -1: not known (acks=0, a duplicate, or not delivered) */
+    int64_t timestamp_ms;     /* that the log has: the record's, or the broker's if the topic says so */
+    const cafka_error *error; /* with a code: the text, valid in the callback; NULL from send_wait() */
+    uintptr_t reserved[2];
+} cafka_delivery_report;
+
+/*
+ * Send one record and wait until it was delivered or has failed. `out` may be NULL. The record is
+ * not reported to the delivery function.
+ *
+ * Returns  the record's own result; else as cafka_producer_send(), and
+ *          CAFKA_ERR_IN_CALLBACK  not allowed on the loop's thread or in a callback
+ * Blocks:  up to max.block.ms + delivery.timeout.ms.
+ */
+CAFKA_API int cafka_producer_send_wait(cafka_producer *producer, const cafka_record *record,
+                                       cafka_delivery_report *out, cafka_error *err);
+
+/*
+ * Send now whatever waits, without regard to linger.ms, and wait until every record that was
+ * taken before this call is delivered or has failed. timeout_ms -1 waits for that as long as it
+ * takes, 0 only starts it.
+ *
+ * How single records ended is what delivery reports tell, and flush fails only if it could not
+ * wait. Without a delivery function it also returns the first failure since the last flush.
+ *          CAFKA_ERR_TIMEOUT      some are still on their way (the message says how many)
+ *          CAFKA_ERR_IN_CALLBACK  not allowed on the loop's thread or in a callback, unless 0
+ */
+CAFKA_API int cafka_producer_flush(cafka_producer *producer, int64_t timeout_ms, cafka_error *err);
+
+/*
+ * Stop taking records, deliver what was taken, and stop. What is not delivered when the time is
+ * over fails with CAFKA_ERR_PURGED, or CAFKA_UNKNOWN_OUTCOME among the flags if it was sent
+ * already; every record is reported before this returns. -1 waits as long as delivery takes.
+ * A second close joins the first, and one with a shorter time shortens it.
+ *
+ * Returns within timeout_ms whatever brokers do.
+ * Errors:  CAFKA_ERR_TIMEOUT      records were failed because the time was over (the message says
+ *                                 how many), or a callback of the application still runs: then the
+ *                                 loop finishes when it returns
+ *          any                    without a delivery function: the first failure since the last flush
+ *          CAFKA_ERR_IN_CALLBACK  inside a callback only a timeout of 0 is allowed, which closes
+ *                                 without waiting: the rest is reported after the callback returns
+ */
+CAFKA_API int cafka_producer_close(cafka_producer *producer, int64_t timeout_ms, cafka_error *err);
+
+/*
+ * Free the producer; takes NULL. Closes it with a timeout of 0 if it is not closed. Not inside a
+ * callback of the same producer, and no other call may run or follow.
+ */
+CAFKA_API void cafka_producer_free(cafka_producer *producer);
+
+/*
+ * A topic by name, for cafka_record.topic_handle. Belongs to the producer and is valid until that
+ * is freed. Does not wait; the topic need not exist yet.
+ * Errors:  CAFKA_ERR_ARGUMENT  not a legal topic name;  CAFKA_ERR_MEMORY, CAFKA_ERR_CLOSED
+ */
+CAFKA_API int cafka_producer_topic(cafka_producer *producer, const char *name, cafka_topic **out,
+                                   cafka_error *err);
+CAFKA_API const char *cafka_topic_name(const cafka_topic *topic);
+
+/*
+ * How many partitions a topic has. Waits for metadata up to timeout_ms (-1: max.block.ms).
+ * Errors:  as the metadata part of cafka_producer_send()
+ */
+CAFKA_API int cafka_producer_partitions(cafka_producer *producer, const char *topic,
+                                        int64_t timeout_ms, int32_t *count, cafka_error *err);
+
+/* The producer as a client, for what all clients have: cafka_client_fd(), cafka_dispatch(). */
+CAFKA_API cafka_client *cafka_producer_client(cafka_producer *producer);
+
+/* ---- inside a delivery function: a finished batch; all of it valid until the function returns ---- */
+
+/*
+ * The next record of the batch, in the order of sending: CAFKA_OK, or CAFKA_END after the last.
+ * Reading them is a matter of taste; a batch that is not iterated is reported all the same.
+ */
+CAFKA_API int cafka_delivery_next(cafka_delivery *delivery, cafka_delivery_report *out);
+
+CAFKA_API const char *cafka_delivery_topic(const cafka_delivery *delivery);
+CAFKA_API int32_t cafka_delivery_partition(const cafka_delivery *delivery);
+CAFKA_API size_t cafka_delivery_count(const cafka_delivery *delivery); /* records */
+/* The offset of the first record; record i has this + i. -1: not known. */
+CAFKA_API int64_t cafka_delivery_base_offset(const cafka_delivery *delivery);
+/* The broker's time, if the topic stamps records itself; else -1. */
+CAFKA_API int64_t cafka_delivery_append_time_ms(const cafka_delivery *delivery);
+/*
+ * Why the batch failed; NULL: it was delivered. Where the broker refused single records, their
+ * reports have errors of their own and this is the batch's.
+ */
+CAFKA_API const cafka_error *cafka_delivery_error(const cafka_delivery *delivery);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
