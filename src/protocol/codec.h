@@ -13,10 +13,14 @@
  * records: struct records; uuid: struct uuid; []T: a pointer `xs` and `int32_t xs_count` (-1: null;
  * 0, as in a zeroed struct: empty). A nullable struct is a pointer (NULL: null), any other nested
  * struct is embedded. A part S of message M is `struct m_s`, or `struct s` if its name begins with
- * M's already (struct metadata_response_topic).
+ * M's already (struct metadata_response_topic). Every struct has `X_init(struct X *)`.
  *
  * Decoded strings and bytes point into the decoded frame, arrays into the arena: both must outlive
- * the struct. An absent field has its default. Unknown tags are kept on request (`unknown_tags`).
+ * the struct. An absent field has its default. Unknown tags are kept: a struct of a message that has
+ * flexible versions ends with `const struct unknown_tags *unknown_tags` (NULL: none).
+ *
+ * A string or bytes member that is NULL where null is not legal is written as empty, so a zeroed
+ * part is right where its defaults are zero; where they are not, X_init() it.
  *
  * Thread: any; tables are constant.
  */
@@ -49,6 +53,16 @@ struct splice {
     size_t at;   /* offset in encoded.bytes before which the external bytes go */
     size_t size;
     void *external;
+};
+
+/* Tags that no version of the schema defines, in ascending order; every flexible struct may hold some. */
+struct unknown_tag {
+    uint32_t tag;
+    struct bytes payload;
+};
+struct unknown_tags {
+    int32_t count;
+    struct unknown_tag tags[];
 };
 
 /* What encoding gives. Zeroed is empty; encoded_clear() keeps the memory for the next. */
@@ -87,8 +101,21 @@ int message_encode(const struct message *m, int version, const void *in, struct 
 /* JSON, Kafka's form (as the generated JsonConverter classes write it): exact 64-bit numbers. */
 int message_to_json(const struct message *m, int version, const void *in, struct buffer *out,
                     cafka_error *err);
+/*
+ * Keys are those of message_to_json(); what is not there keeps its default, a key that the message
+ * has in no version is an error. Strings and bytes are copied into the arena.
+ */
 int message_from_json(const struct message *m, int version, struct str json, struct arena *arena,
                       void *out, cafka_error *err);
+/*
+ * The unknown tags of a message, beside its JSON: [{"path":"topics[0]","tag":5,"hex":"00"}], in the
+ * order of the wire; "" is the message itself. Nothing is written if there are none.
+ */
+int message_unknown_tags_to_json(const struct message *m, int version, const void *in,
+                                 struct buffer *out, cafka_error *err);
+/* Puts such a list into a message that message_from_json() made (its arrays must not be constant). */
+int message_unknown_tags_from_json(const struct message *m, int version, struct str json,
+                                   struct arena *arena, void *inout, cafka_error *err);
 /* A random valid message for tests; the same for the same state of the rng. */
 int message_random(const struct message *m, int version, struct rng *rng, struct arena *arena,
                    void *out, cafka_error *err);
@@ -113,6 +140,8 @@ enum { API_ROUTE_ANY, API_ROUTE_GROUP, API_ROUTE_TXN, API_ROUTE_SHARE, API_ROUTE
 /* api_keys.h (generated) names them: API_PRODUCE = 0, API_FETCH = 1, … */
 const struct api *api_find(int key);          /* NULL if there is none */
 const struct api *api_find_name(struct str name);
+/* What ApiVersions answers as minimum: min_version, but 0 for Produce though 0-2 are refused. */
+int api_advertised_min(const struct api *api);
 const struct message *message_find(struct str name); /* "FetchRequest", "ProducerSnapshot", …; NULL */
 int api_request_header_version(const struct api *api, int version);
 int api_response_header_version(const struct api *api, int version); /* ApiVersions: always 0 */
