@@ -1,0 +1,35 @@
+/*
+ * cafka/client.h - what producers, consumers and admins have in common.
+ *
+ * cafka_producer_client() and its siblings give the cafka_client of a handle; it lives as long as
+ * the handle does.
+ */
+#ifndef CAFKA_CLIENT_H
+#define CAFKA_CLIENT_H
+
+#include <cafka/config.h>
+#include <cafka/loop.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * A descriptor that is readable while callbacks wait for cafka_dispatch(), for the application's
+ * own poll loop. -1 where the world has no descriptors.
+ */
+CAFKA_API int cafka_client_fd(const cafka_client *client);
+
+/*
+ * Run the callbacks that wait (callback.dispatch=queue) on this thread; if there are none, wait
+ * for one up to timeout_ms (-1: for ever, 0: not at all). Returns how many ran, or a negative
+ * CAFKA_ERR_* code: _FORKED, _IN_CALLBACK, _WOULD_BLOCK (it would have to wait on the loop's thread).
+ * Thread: any.
+ */
+CAFKA_API int cafka_dispatch(cafka_client *client, int64_t timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
