@@ -1,0 +1,97 @@
+/*
+ * controller.h - the controller: decides, writes metadata records, and tells the brokers.
+ *
+ * Its state is an image made of the records in DIR/controller (metadata_log.h), which is replayed
+ * at start. A request is decided against the image; what it changes is a list of records, which is
+ * appended to the log, applied to the image and handed to every broker: after the request that is
+ * being handled now and before the next one (struct deferred), so a broker's answer to the next
+ * request knows it.
+ *
+ * Owner:   the cluster.
+ * Thread:  the cluster's loop.
+ * Reading: controller_commit(); the operations are in topics.c and configs.c.
+ */
+#ifndef CAFKA_MOCKBROKER_CONTROLLER_H
+#define CAFKA_MOCKBROKER_CONTROLLER_H
+
+#include "mockbroker/broker_config.h"
+#include "mockbroker/metadata/image.h"
+#include "mockbroker/metadata/records.h"
+#include "mockbroker/purgatory/purgatory.h"
+#include "protocol/messages/CreatePartitions.h"
+#include "protocol/messages/CreateTopics.h"
+#include "protocol/messages/DeleteTopics.h"
+#include "util/arena.h"
+#include "util/log.h"
+#include "util/rng.h"
+
+struct cluster;
+struct metadata_log;
+
+struct controller {
+    struct cluster *cluster;
+    struct log log;
+    struct rng rng;
+    struct image image;
+    struct metadata_log *records;
+    struct broker_config config; /* the cluster's properties, and the dynamic default */
+    struct record_list pending;  /* committed, not yet handed to the brokers */
+    int64_t pending_offset;
+    struct deferred deliver;
+};
+
+int controller_new(struct controller **out, struct cluster *cluster, cafka_error *err);
+void controller_free(struct controller *controller);
+/* Open and replay the log; a new one gets the records of a freshly formatted cluster. */
+int controller_start(struct controller *controller, cafka_error *err);
+
+/* Append, apply, hand out. On an error nothing has changed. */
+int controller_commit(struct controller *controller, const struct record_list *records,
+                      cafka_error *err);
+/* Give a broker all that it has not applied yet (it starts). */
+int controller_catch_up(struct controller *controller, int32_t broker, cafka_error *err);
+
+/* Brokers: a registration gives the broker's epoch, and elects leaders for what had none. */
+int controller_register(struct controller *controller, const struct broker_image *broker,
+                        struct uuid incarnation, int64_t *epoch, cafka_error *err);
+/* The broker is gone: fence it, and elect other leaders from the ISR. */
+int controller_fence(struct controller *controller, int32_t broker, cafka_error *err);
+/* Make another replica the leader of a partition. */
+int controller_move_leader(struct controller *controller, struct str topic, int32_t partition,
+                           int32_t leader, cafka_error *err);
+
+/*
+ * Operations of the APIs: fill the response, whose memory comes from the arena. A result is an
+ * error only when there is no memory or the log can't be written; refusals are in the response.
+ */
+int controller_create_topics(struct controller *controller, const struct create_topics_request *in,
+                             struct arena *arena, struct create_topics_response *out,
+                             cafka_error *err);
+int controller_delete_topics(struct controller *controller, const struct delete_topics_request *in,
+                             int version, struct arena *arena, struct delete_topics_response *out,
+                             cafka_error *err);
+int controller_create_partitions(struct controller *controller,
+                                 const struct create_partitions_request *in, struct arena *arena,
+                                 struct create_partitions_response *out, cafka_error *err);
+
+/* One change of a config. */
+enum config_op { CONFIG_OP_SET = 0, CONFIG_OP_DELETE = 1, CONFIG_OP_APPEND = 2, CONFIG_OP_SUBTRACT = 3 };
+struct config_change {
+    struct str name;
+    int op;
+    struct str value; /* data NULL: null */
+};
+/*
+ * Change the configs of a resource. `replace`: what is not named goes (AlterConfigs). Refused: the
+ * protocol's code and Kafka's sentence in `err`.
+ */
+int controller_alter_configs(struct controller *controller, int type, struct str name,
+                             const struct config_change *changes, size_t count, bool replace,
+                             bool validate_only, cafka_error *err);
+
+enum { PRODUCER_ID_BLOCK = 1000 };
+/* A block of PRODUCER_ID_BLOCK ids for a broker; kept over restarts. */
+int controller_allocate_producer_ids(struct controller *controller, int32_t broker,
+                                     int64_t *first, cafka_error *err);
+
+#endif
