@@ -113,8 +113,6 @@ class Field:
             fail(where, "a field is tagged in all of its versions or in none")
         if self.tag >= 0 and not (message.flexible[0] <= self.versions[0]):
             fail(where, "a tagged field needs flexible versions")
-        if self.tag >= 0 and self.type == "records":
-            fail(where, "records can't be tagged")
         # A nullable struct is a pointer in C, any other is embedded.
         self.is_pointer = self.is_struct and not self.is_array and self.nulls != NEVER
 
@@ -247,11 +245,13 @@ def parse_fields(lines, message, where):
     message.collect_structs()
 
 
-def check_fields(fields, where):
+def check_fields(fields, where, in_tag=False):
     for field in fields:
+        if field.type == "records" and (in_tag or field.tag >= 0):
+            fail(field.where, "records inside a tag can't be spliced")
         if field.is_struct and not field.children:
             fail(field.where, "struct %s has no fields" % field.type)
-        check_fields(field.children, where)
+        check_fields(field.children, where, in_tag or field.tag >= 0)
     tags = [field.tag for field in fields if field.tag >= 0]
     if len(set(tags)) != len(tags):
         fail(where, "a tag occurs twice")
@@ -469,8 +469,8 @@ def table_text(struct, message):
         out.append("    .tagged = %s_tagged, .tagged_count = %d," % (name, len(tagged)))
     if defaults:
         out.append("    .has_defaults = true,")
-    if message.flexible != NEVER:
-        out.append("    .unknown_tags = offsetof(struct %s, unknown_tags)," % name)
+    out.append("    .unknown_tags = %s," % ("offsetof(struct %s, unknown_tags)" % name
+                                            if message.flexible != NEVER else "NO_UNKNOWN_TAGS"))
     out += ["};", ""]
     return out
 

@@ -62,11 +62,13 @@ struct table {
     uint16_t size;             /* of the C struct */
     uint16_t field_count;
     uint16_t min_size;     /* the fewest bytes on the wire, in any version */
-    uint16_t unknown_tags; /* offset of that member; 0: no flexible version */
+    uint16_t unknown_tags; /* offset of that member, or NO_UNKNOWN_TAGS */
     int16_t first_version;
     uint8_t tagged_count;
     bool has_defaults; /* some default is not all zero bytes */
 };
+
+enum { NO_UNKNOWN_TAGS = UINT16_MAX }; /* the message has no flexible version */
 
 struct message {
     const char *name;
@@ -148,7 +150,8 @@ bool field_is_default(const struct table *t, const struct field *f, const void *
 
 static inline const struct unknown_tags *unknown_tags_of(const struct table *t, const void *item)
 {
-    return t->unknown_tags ? member_pointer((const char *)item + t->unknown_tags) : NULL;
+    return t->unknown_tags == NO_UNKNOWN_TAGS ? NULL
+                                              : member_pointer((const char *)item + t->unknown_tags);
 }
 
 #endif

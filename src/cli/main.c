@@ -1,0 +1,41 @@
+/*
+ * main.c - the `cafka` program: finds the command and lets it run.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "protocol/errors.h"
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} commands[] = {
+    {"wire", cli_wire, "messages of the protocol between hex and JSON"},
+};
+
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static void print_help(FILE *out)
+{
+    fprintf(out, "usage: cafka COMMAND …\n\n");
+    for (size_t i = 0; i < COMMANDS; i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+}
+
+int main(int argc, char **argv)
+{
+    protocol_errors_register();
+    if (argc >= 2 && (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help"))) {
+        print_help(stdout);
+        return 0;
+    }
+    for (size_t i = 0; argc >= 2 && i < COMMANDS; i++)
+        if (!strcmp(argv[1], commands[i].name))
+            return commands[i].run(argc - 1, argv + 1);
+    if (argc >= 2)
+        fprintf(stderr, "cafka: no command is called \"%s\"\n\n", argv[1]);
+    print_help(stderr);
+    return 2;
+}
