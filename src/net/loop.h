@@ -6,8 +6,9 @@
  * touched on its thread only, so it needs no lock.
  *
  * Owner:   whoever calls loop_new(); clients and brokers hold a reference.
- * Thread:  loop_post(), loop_wake() and loop_is_current() on any thread; the rest on the loop's.
- * Reading: loop_run(): take the posted tasks, fire the timers that are due, wait, dispatch watches.
+ * Thread:  loop_post(), loop_post_by(), loop_wake(), loop_sleeping_until(), loop_is_current() and
+ *          ref/unref on any thread; the rest on the loop's.
+ * Reading: turn() in loop.c: wait, dispatch watches, run posted tasks, fire timers, run slices.
  */
 #ifndef CAFKA_NET_LOOP_H
 #define CAFKA_NET_LOOP_H
@@ -17,6 +18,7 @@
 
 #include "env/env.h"
 #include "net/wheel.h"
+#include "util/list.h"
 #include "util/mpsc.h"
 
 struct loop;
@@ -25,21 +27,31 @@ enum loop_mode { LOOP_BACKGROUND, LOOP_EXTERNAL };
 
 int loop_new(struct loop **out, const cafka_env *env, enum loop_mode mode, cafka_error *err);
 struct loop *loop_ref(struct loop *loop);
-/* The last reference stops the runner and frees; in background mode not to be called on the loop's thread. */
-void loop_unref(struct loop *loop);
+/*
+ * The last reference stops the runner, runs the tasks that are still posted, and frees; in background
+ * mode it must not be dropped on the loop's thread. Timers, watches and slices are gone by then.
+ */
+void loop_unref(struct loop *loop); /* takes NULL */
 
 const cafka_env *loop_env(const struct loop *loop);
 enum loop_mode loop_mode(const struct loop *loop);
 bool loop_is_current(const struct loop *loop); /* is this the thread that runs the loop now? */
 
-/* Time as of the start of this turn: cheap, and the same for all that happens in one turn. */
+/*
+ * Time as of the start of this turn: cheap, and the same for all that happens in one turn. Outside
+ * of a turn (external mode, tests, another thread) the clock itself.
+ */
 int64_t loop_now_ms(const struct loop *loop);
 int64_t loop_now_ns(const struct loop *loop);
 
-/* External mode, and tests. Runs what is due, waiting at most max_ms (-1: until something happens). */
+/*
+ * External mode. Waits at most max_ms for something to happen (-1: without limit), then does what is
+ * due: one turn. Errors: CAFKA_ERR_STATE in background mode or inside a turn, CAFKA_ERR_SYSTEM.
+ */
 int loop_run(struct loop *loop, int64_t max_ms, cafka_error *err);
 int64_t loop_timeout_ms(const struct loop *loop); /* until something is due: 0 now, -1 nothing is */
-int loop_fd(const struct loop *loop);             /* readable when loop_run() has something to do */
+/* Readable when loop_run() has something to do before loop_timeout_ms() is over; -1: poll() backend, has none. */
+int loop_fd(const struct loop *loop);
 
 /*
  * Hand-over: `run` is called once on the loop's thread. The task lives in the caller's struct and
@@ -51,12 +63,17 @@ struct loop_task {
     void (*run)(struct loop_task *task);
 };
 void loop_post(struct loop *loop, struct loop_task *task);
-void loop_wake(struct loop *loop);
+/* The same for work that can wait until deadline_ns: no wake-up if the loop looks by itself until then. */
+void loop_post_by(struct loop *loop, struct loop_task *task, int64_t deadline_ns);
+void loop_wake(struct loop *loop); /* one turn soon, even with nothing due; in signal handlers too */
 
-/* When the loop will next look by itself, for a caller that can do without an earlier wake-up (ns; 0: it is awake). */
+/* When the loop will next look by itself (ns; 0: it is awake). A hint: it may change at any moment. */
 int64_t loop_sleeping_until(const struct loop *loop);
 
-/* Work that goes on after this turn, in slices: `run` is called once a turn while it is linked. */
+/*
+ * Work that goes on after this turn, in slices of at most 1 ms: `run` is called once a turn while it
+ * is linked, and the loop does not sleep. `run` may stop any slice, its own too.
+ */
 struct loop_slice {
     struct list link;
     void (*run)(struct loop_slice *slice);
@@ -77,7 +94,8 @@ struct loop_watch {
 };
 int loop_watch_start(struct loop *loop, struct loop_watch *watch, int handle, unsigned events,
                      void (*ready)(struct loop_watch *, unsigned), cafka_error *err);
-void loop_watch_change(struct loop_watch *watch, unsigned events);
+/* 0, or minus errno: putting back one whose events were 0 can fail for lack of memory. */
+int loop_watch_change(struct loop_watch *watch, unsigned events);
 void loop_watch_stop(struct loop_watch *watch); /* before the handle is closed; takes one not watched */
 
 #endif

@@ -15,14 +15,19 @@
 
 struct stream;
 
-/* What an owner hears. Any of them may call stream_close() and even stream_free(). */
+/* What an owner hears, from the loop, never from inside a call of its own. Any may be NULL.
+ * Inside any of them, and inside a release function, stream_free() and stream_reset() are allowed. */
 struct stream_events {
     void (*connected)(void *owner);
-    void (*readable)(void *owner);                     /* read until 0 (would block) */
-    void (*drained)(void *owner);                      /* the write queue has become empty */
-    void (*closed)(void *owner, const cafka_error *err); /* by the peer or by failure; once */
+    void (*readable)(void *owner);  /* called again, turn after turn, while there is something to read */
+    void (*drained)(void *owner);   /* what stream_flush() had to leave behind has all been written */
+    void (*closed)(void *owner, const cafka_error *err); /* by the peer or by failure; once, then only free it */
 };
 
+/*
+ * Errors of both: CAFKA_ERR_MEMORY, CAFKA_ERR_SYSTEM, CAFKA_ERR_TRANSPORT (a dial may fail at once).
+ * stream_adopt() takes the handle in every case: if it fails, the handle is closed.
+ */
 int stream_dial(struct stream **out, struct loop *loop, const cafka_address *to,
                 const struct stream_events *events, void *owner, cafka_error *err);
 int stream_adopt(struct stream **out, struct loop *loop, int handle,
@@ -30,20 +35,30 @@ int stream_adopt(struct stream **out, struct loop *loop, int handle,
 void stream_free(struct stream *stream); /* closes; releases every queued piece; takes NULL */
 void stream_reset(struct stream *stream); /* the same, with RST; the stream is freed */
 
-/* Bytes read; 0: nothing there now; -1: closed (events->closed has been or will be called). */
+/*
+ * Bytes read; 0: nothing there now; -1: closed (events->closed has been or will be called).
+ * Fewer bytes than asked for: there was no more just now, no need to ask again before `readable`.
+ */
 ssize_t stream_read(struct stream *stream, void *into, size_t size);
-/* Stop or go on reading (back pressure, muting). */
+/* Stop or go on reading (back pressure, muting). While it is off, a hang-up is noticed by writing only. */
 void stream_read_enable(struct stream *stream, bool on);
+/* Why it is closed; code CAFKA_OK while it is not. */
+const cafka_error *stream_error(const struct stream *stream);
 
 typedef void stream_release_fn(void *user);
-/* Pieces leave in order. `release`, if not NULL, is called once the piece was written or dropped. */
+/*
+ * Pieces leave in order. `release`, if not NULL, is called once the piece was written or dropped; not
+ * if the call fails. Errors: CAFKA_ERR_MEMORY, CAFKA_ERR_TRANSPORT closed. Nothing is written before
+ * stream_flush(). It may be called before the stream is connected, too.
+ */
 int stream_write_copy(struct stream *stream, const void *data, size_t size, cafka_error *err);
 int stream_write_ref(struct stream *stream, const void *data, size_t size,
                      stream_release_fn *release, void *user, cafka_error *err);
 int stream_write_file(struct stream *stream, cafka_env_file *file, int64_t offset, size_t size,
                       stream_release_fn *release, void *user, cafka_error *err);
+/* Write as much as the socket takes now; the rest goes by itself. A failure is told by `closed`, later. */
 void stream_flush(struct stream *stream);
 size_t stream_unwritten(const struct stream *stream); /* bytes queued */
-void stream_peer(const struct stream *stream, cafka_address *out);
+void stream_peer(const struct stream *stream, cafka_address *out); /* family 0: not known */
 
 #endif
