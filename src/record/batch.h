@@ -79,15 +79,17 @@ static inline int64_t batch_last_offset(const struct batch_header *h)
     return (int64_t)((uint64_t)h->base_offset + (uint64_t)(int64_t)h->last_offset_delta);
 }
 
-/* Sequences are 31 bits wide: 0 follows 2147483647. */
+/* Sequences are 31 bits wide: 0 follows 2147483647. delta >= 0. */
 static inline int32_t sequence_add(int32_t sequence, int32_t delta)
 {
-    return (int32_t)(((uint32_t)sequence + (uint32_t)delta) & INT32_MAX);
+    return sequence > INT32_MAX - delta ? delta - (INT32_MAX - sequence) - 1 : sequence + delta;
 }
 
 static inline int32_t batch_last_sequence(const struct batch_header *h)
 {
-    return h->base_sequence < 0 ? -1 : sequence_add(h->base_sequence, h->last_offset_delta);
+    if (h->base_sequence == -1 || h->last_offset_delta < 0)
+        return h->base_sequence;
+    return sequence_add(h->base_sequence, h->last_offset_delta);
 }
 
 static inline int batch_codec(const struct batch_header *h)

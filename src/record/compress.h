@@ -50,7 +50,7 @@ size_t compressor_bound(const struct compressor *c, size_t size);
 
 /*
  * Compress the pieces, one after another, into at most `capacity` bytes at `out`; *size gets how
- * many it took. Deterministic: the same input gives the same bytes, however it is cut.
+ * many it took. The same pieces give the same bytes each time.
  *
  * Errors: CAFKA_ERR_TOO_LARGE    it does not fit
  *         CAFKA_ERR_COMPRESSION  the library failed

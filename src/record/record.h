@@ -164,9 +164,6 @@ struct record_iter {
     int32_t count;       /* records that the header promises; -1: until the bytes end */
     int8_t magic;
     bool appended;
-    /* old message sets only */
-    bool single; /* `at` is one message outside a wrapper */
-    int64_t wrapper_offset;
 };
 
 /* Over the plain record bytes of a v2 batch with these header fields. */

@@ -13,7 +13,8 @@ enum batch_problem {
     BATCH_BAD_COUNT,       /* last_offset_delta + 1 <= 0, record_count <= 0, or they differ */
     BATCH_BAD_CODEC,       /* codec 5..7, or data that does not inflate */
     BATCH_BAD_RECORD,      /* a record breaks the format, or fewer or more records than the count */
-    BATCH_BAD_INNER_OFFSET /* of a compressed batch: deltas are not 0, 1, 2 … */
+    BATCH_UNREADABLE,      /* a record's length takes more than 5 bytes: Kafka has no check for it */
+    BATCH_BAD_INNER_OFFSET /* of a compressed batch: deltas are not 0, 1, 2 …; all else is right */
 };
 
 struct batch_validation {
@@ -26,6 +27,11 @@ struct batch_validation {
 };
 
 /*
+ * Kafka answers BATCH_BAD_COUNT and BATCH_BAD_RECORD with INVALID_RECORD, the others with
+ * UNKNOWN_SERVER_ERROR; before the latter for BATCH_BAD_INNER_OFFSET come its errors about keys and
+ * timestamps. Like Kafka's, the check does not compare the length of a record inside a compressed
+ * batch with what the record holds.
+ *
  * Look at every record of a v2 batch that passed batch_check(). The first problem ends it. A
  * compressed one is inflated into `inflated` (cleared first). What a topic's rules say of keys and
  * timestamps is the caller's business: the validation tells whether it must look closer (iterate
