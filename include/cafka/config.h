@@ -173,7 +173,7 @@ enum {
 /*
  * Where log lines go: `fn` gets a level, the area that speaks ("conn", "metadata", …) and one line
  * without its end. Any thread, never with a lock of ours held; it must not call into the library.
- * None set: warnings and errors go to stderr. A NULL function is silence.
+ * None set, or NULL: silence.
  */
 typedef void cafka_log_fn(void *user, int level, const char *area, const char *message);
 CAFKA_API void cafka_config_set_log(cafka_config *config, cafka_log_fn *fn, void *user, int level);

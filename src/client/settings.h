@@ -67,13 +67,6 @@ struct client_settings {
     cafka_config *config; /* a copy, for what has no field: client_settings_text() */
 };
 
-enum compression { /* Kafka's numbers in the attributes of a batch */
-    COMPRESSION_TYPE_NONE = 0,
-    COMPRESSION_TYPE_GZIP = 1,
-    COMPRESSION_TYPE_SNAPPY = 2,
-    COMPRESSION_TYPE_LZ4 = 3,
-    COMPRESSION_TYPE_ZSTD = 4
-};
 enum partitioner_kind {
     PARTITIONER_DEFAULT,    /* murmur2 of the key, sticky without one (KIP-794) */
     PARTITIONER_ROUND_ROBIN /* partitioner.class=RoundRobinPartitioner */
@@ -93,8 +86,8 @@ struct producer_settings {
     int64_t max_block_ms;
     int32_t max_request_size_bytes;
     int64_t metadata_max_idle_ms;
-    enum compression compression;
-    int compression_level; /* for the codec above; gzip: -1 is zlib's default */
+    int compression;       /* enum codec of record/compress.h */
+    int compression_level; /* as compressor_new() takes it */
     int compression_threads; /* 0: the thread that closes the batch, or the loop */
     enum partitioner_kind partitioner;
     bool partitioner_adaptive, partitioner_ignore_keys;
