@@ -21,7 +21,7 @@ static inline int64_t env_wall_ms(const cafka_env *env)
 }
 
 /* "127.0.0.1:9092" or "[::1]:9092". */
-#define ADDRESS_TEXT_SIZE 64
+#define ADDRESS_TEXT_SIZE 72
 void address_text(const cafka_address *address, char out[ADDRESS_TEXT_SIZE]);
 /* Text that is an address, without a port; false if it is a name. */
 int address_parse(const char *host, uint16_t port, cafka_address *out);
