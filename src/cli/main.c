@@ -12,6 +12,7 @@ static const struct command {
     int (*run)(int argc, char **argv);
     const char *help;
 } commands[] = {
+    {"config", cli_config, "the properties of a client: list, explain, check a file"},
     {"log", cli_log, "what the files of a log hold: log dump FILE…"},
     {"wire", cli_wire, "messages of the protocol between hex and JSON"},
 };

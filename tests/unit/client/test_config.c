@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -40,7 +41,7 @@ static void set(cafka_config *config, const char *name, const char *value)
 {
     cafka_error err;
     if (cafka_config_set(config, name, value, &err))
-        fail_msg("%s=%s: %s", name, value, err.message);
+        fail_msg("%s=%s: %s", name, value ? value : "(default)", err.message);
 }
 
 static void assert_value(const cafka_config *config, const char *name, const char *expected)
@@ -417,6 +418,35 @@ static void random_text_is_taken_or_refused(void **state)
     }
 }
 
+static void file_is_read_and_its_errors_name_it(void **state)
+{
+    cafka_config *config = *state;
+    cafka_error err;
+    char path[] = "test_config.XXXXXX";
+    int handle = mkstemp(path);
+    assert_true(handle >= 0);
+    static const char text[] = "linger.ms=3\nacks=1\n", wrong[] = "acks=one\n", binary[] = "linger.ms=4\0x";
+    assert_int_equal(write(handle, text, sizeof text - 1), sizeof text - 1);
+    int rc = cafka_config_load_file(config, path, &err);
+    assert_int_equal(rc, CAFKA_OK);
+    assert_value(config, "linger.ms", "3");
+
+    assert_int_equal(pwrite(handle, wrong, sizeof wrong - 1, 0), sizeof wrong - 1);
+    assert_int_equal(cafka_config_load_file(config, path, &err), CAFKA_ERR_CONFIG);
+    assert_non_null(strstr(err.message, path));
+    assert_non_null(strstr(err.message, ": line 1: acks=one"));
+
+    assert_int_equal(pwrite(handle, binary, sizeof binary - 1, 0), sizeof binary - 1);
+    assert_int_equal(cafka_config_load_file(config, path, &err), CAFKA_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "zero byte"));
+
+    close(handle);
+    unlink(path);
+    assert_int_equal(cafka_config_load_file(config, path, &err), CAFKA_ERR_IO);
+    assert_non_null(strstr(err.message, path));
+    assert_value(config, "linger.ms", "3");
+}
+
 static void durations_are_iso_8601(void **state)
 {
     (void)state;
@@ -778,6 +808,7 @@ int main(void)
         WITH_CONFIG(text_is_read_as_java_reads_it),
         WITH_CONFIG(text_with_an_error_changes_nothing_and_names_the_line),
         WITH_CONFIG(random_text_is_taken_or_refused),
+        WITH_CONFIG(file_is_read_and_its_errors_name_it),
         cmocka_unit_test(durations_are_iso_8601),
         WITH_CONFIG(producer_settings_are_the_values_in_fields),
         WITH_CONFIG(consumer_settings_are_the_values_in_fields),
