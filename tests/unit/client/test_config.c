@@ -1,6 +1,7 @@
 /*
  * test_config.c - the table of properties, their values, aliases and text, and settings made of them.
  */
+#define _XOPEN_SOURCE 700 /* mkstemp, pwrite */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
