@@ -108,8 +108,8 @@ int message_to_json(const struct message *m, int version, const void *in, struct
 int message_from_json(const struct message *m, int version, struct str json, struct arena *arena,
                       void *out, cafka_error *err);
 /*
- * The unknown tags of a message, beside its JSON: [{"path":"topics[0]","tag":5,"hex":"00"}], in the
- * order of the wire; "" is the message itself. Nothing is written if there are none.
+ * The unknown tags of a message, beside its JSON: [{"path":"topics[0]","tag":5,"hex":"00"}], a
+ * struct before its parts; "" is the message itself. Nothing is written if there are none.
  */
 int message_unknown_tags_to_json(const struct message *m, int version, const void *in,
                                  struct buffer *out, cafka_error *err);

@@ -413,24 +413,29 @@ static void put_tags_of_array(struct tag_writer *w, const struct field *f, const
     }
 }
 
-static void put_tags_of(struct tag_writer *w, const struct table *t, const char *item)
+static void put_tags_of_member(struct tag_writer *w, const struct field *f, const char *member)
 {
     size_t length = w->path.size;
-    for (size_t i = 0; i < t->field_count; i++) {
-        const struct field *f = &t->fields[i];
-        const char *member = item + f->offset;
-        if (f->type != FIELD_STRUCT || !field_in(f, w->version))
-            continue;
-        buffer_printf(&w->path, "%s%s", length ? "." : "", f->name);
-        if (f->flags & FIELD_ARRAY)
-            put_tags_of_array(w, f, member);
-        else if (!(f->flags & FIELD_POINTER))
-            put_tags_of(w, f->table, member);
-        else if (member_pointer(member))
-            put_tags_of(w, f->table, member_pointer(member));
-        w->path.size = length;
-    }
+    buffer_printf(&w->path, "%s%s", length ? "." : "", f->name);
+    if (f->flags & FIELD_ARRAY)
+        put_tags_of_array(w, f, member);
+    else if (!(f->flags & FIELD_POINTER))
+        put_tags_of(w, f->table, member);
+    else if (member_pointer(member))
+        put_tags_of(w, f->table, member_pointer(member));
+    w->path.size = length;
+}
+
+/* The struct's own, those of its fields, those of its tagged fields. */
+static void put_tags_of(struct tag_writer *w, const struct table *t, const char *item)
+{
     put_own_tags(w, unknown_tags_of(t, item));
+    for (int tagged = 0; tagged <= 1; tagged++)
+        for (size_t i = 0; i < t->field_count; i++) {
+            const struct field *f = &t->fields[i];
+            if (f->type == FIELD_STRUCT && field_in(f, w->version) && (f->tag >= 0) == tagged)
+                put_tags_of_member(w, f, item + f->offset);
+        }
 }
 
 int message_unknown_tags_to_json(const struct message *m, int version, const void *in,
