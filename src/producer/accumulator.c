@@ -1,0 +1,334 @@
+/*
+ * accumulator.c - see accumulator.h.
+ */
+#include "producer/accumulator.h"
+
+#include "util/alloc.h"
+
+enum {
+    BLOCK_MAX = 16384, /* bytes of batch in a usual block: a small file's worth, whatever batch.size is */
+    BLOCK_MIN = 1024,
+    CODEC_GROWTH = 8 /* with a codec a batch grows to so many times batch.size, raw */
+};
+
+static uint32_t block_capacity(const struct producer_settings *settings)
+{
+    size_t bytes = (size_t)settings->batch_size_bytes;
+    bytes = bytes < BLOCK_MIN ? BLOCK_MIN : bytes > BLOCK_MAX ? BLOCK_MAX : bytes;
+    size_t slots = settings->on_delivery ? bytes / 8 : 0; /* about right for records of 100 bytes */
+    return (uint32_t)(PRODUCER_BATCH_HEAD + bytes + slots);
+}
+
+static size_t growth_limit(const struct producer_settings *settings)
+{
+    int64_t most = settings->batch_max_size_bytes;
+    if (settings->compression != CODEC_NONE &&
+        most > CODEC_GROWTH * (int64_t)settings->batch_size_bytes)
+        most = CODEC_GROWTH * (int64_t)settings->batch_size_bytes;
+    if (most > settings->max_request_size_bytes)
+        most = settings->max_request_size_bytes;
+    return (size_t)most;
+}
+
+int accumulator_init(struct accumulator *a, const cafka_env *env, const struct producer_settings *settings,
+                     cafka_error *err)
+{
+    *a = (struct accumulator){.env = env,
+                              .batch_size = (size_t)settings->batch_size_bytes,
+                              .batch_max = growth_limit(settings),
+                              .slots = settings->on_delivery != NULL,
+                              .codec = settings->compression,
+                              .level = settings->compression_level,
+                              .linger_ms = settings->linger_ms};
+    if (pthread_mutex_init(&a->sealers_mu, NULL))
+        return error_set(err, CAFKA_ERR_SYSTEM, "no lock for the accumulator");
+    int rc = memory_pool_init(&a->pool, env, (size_t)settings->buffer_memory_bytes,
+                              block_capacity(settings), err);
+    if (!rc && a->codec != CODEC_NONE) { /* a codec that is not built in or a bad level shows here */
+        struct sealer *sealer;
+        rc = sealer_new(&sealer, a->codec, a->level, err);
+        if (!rc)
+            accumulator_sealer_put(a, sealer);
+    }
+    if (rc)
+        accumulator_fini(a);
+    return rc;
+}
+
+void accumulator_fini(struct accumulator *a)
+{
+    if (!a->env)
+        return;
+    while (a->sealers) {
+        struct sealer *sealer = a->sealers;
+        a->sealers = sealer->next;
+        sealer_free(sealer);
+    }
+    memory_pool_fini(&a->pool);
+    pthread_mutex_destroy(&a->sealers_mu);
+    a->env = NULL;
+}
+
+int partition_init(struct partition *p, struct topic *topic, int32_t index, cafka_error *err)
+{
+    *p = (struct partition){.topic = topic, .index = index, .confirmed_broker = -1, .confirmed_epoch = -1};
+    list_init(&p->closed);
+    list_init(&p->queue);
+    list_init(&p->in_flight);
+    sequences_init(&p->sequences);
+    if (pthread_mutex_init(&p->mu, NULL))
+        return error_set(err, CAFKA_ERR_SYSTEM, "no lock for a partition");
+    return CAFKA_OK;
+}
+
+static void drop_batches(struct list *list, struct accumulator *a)
+{
+    for (struct list *link; (link = list_pop_front(list));)
+        producer_batch_release(list_item(link, struct producer_batch, link), &a->pool);
+}
+
+void partition_fini(struct partition *p, struct accumulator *a)
+{
+    if (p->open)
+        producer_batch_release(p->open, &a->pool);
+    drop_batches(&p->closed, a);
+    drop_batches(&p->queue, a);
+    drop_batches(&p->in_flight, a);
+    pthread_mutex_destroy(&p->mu);
+}
+
+/* --- appending --- */
+
+static size_t last_block_bytes(const struct partition *p)
+{
+    const struct block *last = p->open->last;
+    return (size_t)(p->at - (last->data + last->begin));
+}
+
+size_t partition_open_bytes_locked(const struct partition *p)
+{
+    return p->open ? p->earlier_bytes + last_block_bytes(p) : 0;
+}
+
+/* Where records may reach; with slots, the next one's slot is kept free. */
+static uint8_t *hard_end(const struct accumulator *a, const struct partition *p)
+{
+    uint8_t *end = p->limit - (a->slots ? sizeof(struct slot) : 0);
+    if (end > p->hard_end)
+        end = p->hard_end;
+    return end > p->at ? end : p->at;
+}
+
+/* Records go into this block now, `rest` bytes of them at most. */
+static void enter_block(struct accumulator *a, struct partition *p, struct block *block, size_t rest)
+{
+    p->at = block->data + block->begin + block->used;
+    p->limit = block->data + block->capacity;
+    p->hard_end = rest < (size_t)(p->limit - p->at) ? p->at + rest : p->limit;
+    p->end = hard_end(a, p);
+    p->open_blocks++;
+    atomic_fetch_add_explicit(&p->queued_blocks, 1, memory_order_relaxed);
+}
+
+static void open_batch(struct accumulator *a, struct partition *p, struct block *block, int64_t timestamp,
+                       size_t rest)
+{
+    struct producer_batch *batch = producer_batch_init(block, p);
+    batch->slots = a->slots;
+    batch->number = ++p->next_number;
+    batch->created_ms = env_now_ms(a->env);
+    p->open = batch;
+    p->base_timestamp = p->max_timestamp = timestamp;
+    p->count = 0;
+    p->earlier_bytes = p->told_bytes = 0;
+    p->open_blocks = 0;
+    enter_block(a, p, block, rest);
+}
+
+static void chain_block(struct accumulator *a, struct partition *p, struct block *block, size_t rest)
+{
+    p->earlier_bytes += last_block_bytes(p);
+    p->open->last->used = (uint32_t)last_block_bytes(p);
+    struct block *last = p->open->last;
+    if (a->slots)
+        last->slots = (uint32_t)((size_t)(last->data + last->capacity - p->limit) / sizeof(struct slot));
+    last->next = block;
+    p->open->last = block;
+    enter_block(a, p, block, rest);
+}
+
+struct producer_batch *partition_close_locked(struct accumulator *a, struct partition *p)
+{
+    struct producer_batch *batch = p->open;
+    if (!batch)
+        return NULL;
+    struct block *last = batch->last;
+    last->used = (uint32_t)last_block_bytes(p);
+    if (a->slots)
+        last->slots = (uint32_t)((size_t)(last->data + last->capacity - p->limit) / sizeof(struct slot));
+    batch->count = p->count;
+    batch->base_timestamp = p->base_timestamp;
+    batch->max_timestamp = p->max_timestamp;
+    batch->queued_blocks = p->open_blocks;
+    atomic_store_explicit(&batch->state, PRODUCER_BATCH_SEALING, memory_order_relaxed);
+    p->open = NULL;
+    p->at = p->end = p->limit = p->hard_end = NULL;
+    p->count = 0;
+    return batch;
+}
+
+/* The block for a record that found no room, from what the caller brought or from the pool. */
+static int get_block(struct accumulator *a, size_t capacity, struct block **spare, struct block **out)
+{
+    if (*spare && (*spare)->capacity >= capacity) {
+        *out = *spare;
+        *spare = NULL;
+        return CAFKA_OK;
+    }
+    return memory_pool_try(&a->pool, capacity, out);
+}
+
+static int make_room(struct accumulator *a, struct partition *p, const struct append *append, size_t limit,
+                     struct block **spare, struct append_outcome *outcome, size_t *needed)
+{
+    size_t need = RECORD_OVERHEAD_MAX + (append->key.data ? append->key.size : 0) +
+                  (append->value.data ? append->value.size : 0) + append->headers_size;
+    if (p->open && partition_open_bytes_locked(p) + need > limit) {
+        outcome->grown += partition_open_bytes_locked(p) - p->told_bytes;
+        outcome->to_seal = partition_close_locked(a, p);
+        list_push_back(&p->closed, &outcome->to_seal->link);
+    }
+    size_t capacity = need + (a->slots ? sizeof(struct slot) : 0) + (p->open ? 0 : PRODUCER_BATCH_HEAD);
+    struct block *block;
+    int rc = get_block(a, capacity, spare, &block);
+    if (rc) {
+        *needed = capacity;
+        return rc;
+    }
+    if (p->open) {
+        chain_block(a, p, block, limit - partition_open_bytes_locked(p));
+    } else {
+        size_t most = limit > RECORD_BATCH_OVERHEAD ? limit - RECORD_BATCH_OVERHEAD : 0;
+        open_batch(a, p, block, append->timestamp_ms, most > need ? most : need);
+        outcome->opened = true;
+        /* From batch.size on the batch may leave: have the record that passes it come here. */
+        size_t rest = a->batch_size > RECORD_BATCH_OVERHEAD ? a->batch_size - RECORD_BATCH_OVERHEAD : 0;
+        if (rest >= need && rest < (size_t)(p->end - p->at))
+            p->end = p->at + rest;
+    }
+    return CAFKA_OK;
+}
+
+/* The batch has become worth sending, or more so: the loop should hear of it. */
+static void note_growth(struct accumulator *a, struct partition *p, struct append_outcome *outcome)
+{
+    size_t bytes = partition_open_bytes_locked(p);
+    if (bytes < a->batch_size)
+        return;
+    outcome->grown += bytes - p->told_bytes;
+    p->told_bytes = bytes;
+}
+
+int partition_append_locked(struct accumulator *a, struct partition *p, const struct append *append,
+                            size_t limit, struct block **spare, struct append_outcome *outcome,
+                            size_t *needed)
+{
+    bool crossed = false;
+    for (;;) {
+        if (p->closing)
+            return CAFKA_ERR_CLOSED;
+        outcome->size = partition_put_locked(p, append, a->slots);
+        if (outcome->size)
+            break;
+        crossed = true;
+        if (p->open && p->end < hard_end(a, p)) {
+            p->end = hard_end(a, p); /* past batch.size: it may leave now, and may grow until it does */
+            continue;
+        }
+        int rc = make_room(a, p, append, limit, spare, outcome, needed);
+        if (rc)
+            return rc;
+    }
+    if (crossed) {
+        if (partition_open_bytes_locked(p) >= limit)
+            p->end = p->hard_end = p->at; /* a first record that is as large as a batch may be */
+        note_growth(a, p, outcome);
+    }
+    outcome->batch = p->open;
+    outcome->index = p->count - 1;
+    outcome->created_ms = p->open->created_ms;
+    return CAFKA_OK;
+}
+
+/* --- sealing --- */
+
+struct sealer *accumulator_sealer_get(struct accumulator *a)
+{
+    if (a->codec == CODEC_NONE)
+        return NULL;
+    pthread_mutex_lock(&a->sealers_mu);
+    struct sealer *sealer = a->sealers;
+    if (sealer)
+        a->sealers = sealer->next;
+    pthread_mutex_unlock(&a->sealers_mu);
+    if (!sealer && sealer_new(&sealer, a->codec, a->level, NULL))
+        return NULL;
+    return sealer;
+}
+
+void accumulator_sealer_put(struct accumulator *a, struct sealer *sealer)
+{
+    if (!sealer)
+        return;
+    pthread_mutex_lock(&a->sealers_mu);
+    sealer->next = a->sealers;
+    a->sealers = sealer;
+    pthread_mutex_unlock(&a->sealers_mu);
+}
+
+void accumulator_seal(struct accumulator *a, struct producer_batch *batch)
+{
+    struct sealer *sealer = accumulator_sealer_get(a);
+    producer_batch_seal(batch, sealer, &a->pool);
+    accumulator_sealer_put(a, sealer);
+}
+
+/* --- to the loop --- */
+
+void accumulator_hand_over(struct accumulator *a, struct partition *p)
+{
+    if (!atomic_exchange_explicit(&p->handed_over, true, memory_order_acq_rel))
+        mpsc_push(&a->handed, &p->handed);
+}
+
+struct mpsc_item *accumulator_take_handed(struct accumulator *a)
+{
+    return mpsc_empty(&a->handed) ? NULL : mpsc_take_all(&a->handed);
+}
+
+void partition_received(struct partition *p)
+{
+    atomic_exchange_explicit(&p->handed_over, false, memory_order_acq_rel);
+}
+
+void partition_collect(struct partition *p, struct partition_state *out)
+{
+    pthread_mutex_lock(&p->mu);
+    list_splice_back(&p->queue, &p->closed);
+    out->open_bytes = partition_open_bytes_locked(p);
+    out->open_created_ms = p->open ? p->open->created_ms : 0;
+    pthread_mutex_unlock(&p->mu);
+}
+
+bool partition_take_open(struct accumulator *a, struct partition *p)
+{
+    pthread_mutex_lock(&p->mu);
+    list_splice_back(&p->queue, &p->closed);
+    struct producer_batch *batch = partition_close_locked(a, p);
+    pthread_mutex_unlock(&p->mu);
+    if (!batch)
+        return false;
+    accumulator_seal(a, batch);
+    list_push_back(&p->queue, &batch->link);
+    return true;
+}

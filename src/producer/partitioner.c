@@ -1,0 +1,80 @@
+/*
+ * partitioner.c - see partitioner.h.
+ */
+#include "producer/partitioner.h"
+
+#include "util/alloc.h"
+#include "util/hash.h"
+
+int32_t partition_for_key(struct bytes key, int32_t count)
+{
+    return (hash_murmur2(key.data, key.size) & INT32_MAX) % count;
+}
+
+void partition_load_fini(struct partition_load *load)
+{
+    mem_free(load->partitions);
+    mem_free(load->table);
+    *load = (struct partition_load){0};
+}
+
+bool partition_load_reserve(struct partition_load *load, int32_t count)
+{
+    if (count <= load->capacity)
+        return true;
+    int32_t *partitions = mem_recalloc(load->partitions, (size_t)count, sizeof *partitions);
+    if (!partitions)
+        return false;
+    load->partitions = partitions;
+    int32_t *table = mem_recalloc(load->table, (size_t)count, sizeof *table);
+    if (!table)
+        return false;
+    load->table = table;
+    load->capacity = count;
+    return true;
+}
+
+void partition_load_set(struct partition_load *load, const int32_t *queued, const int32_t *partitions,
+                        int32_t length, int32_t total)
+{
+    load->length = 0;
+    if (length < 1 || total < 2)
+        return;
+
+    int32_t longest = queued[0];
+    bool equal = true;
+    for (int32_t i = 1; i < length; i++) {
+        equal = equal && queued[i] == queued[0];
+        if (queued[i] > longest)
+            longest = queued[i];
+    }
+    if (equal && length == total)
+        return; /* nothing to prefer */
+
+    int64_t sum = 0;
+    for (int32_t i = 0; i < length; i++) {
+        sum += (int64_t)longest + 1 - queued[i];
+        if (sum > INT32_MAX)
+            return; /* absurd queues: evenly, then */
+        load->table[i] = (int32_t)sum;
+        load->partitions[i] = partitions[i];
+    }
+    load->length = length;
+}
+
+bool partition_load_pick(const struct partition_load *load, uint32_t random, int32_t *out)
+{
+    if (!load->length)
+        return false;
+    int32_t wanted = (int32_t)((random & INT32_MAX) % (uint32_t)load->table[load->length - 1]);
+    int32_t low = 0, high = load->length - 1; /* the first entry above `wanted` is in here */
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (load->table[middle] > wanted)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    *out = load->partitions[low];
+    return true;
+}
