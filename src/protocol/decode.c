@@ -56,8 +56,8 @@ __attribute__((cold, noinline)) static bool fail_memory(struct decoder *d, size_
 {
     const struct arena *a = d->arena;
     if (a->limit && (size > a->limit || a->used > a->limit - size))
-        d->rc = error_set(d->err, CAFKA_ERR_PROTOCOL, ": decoded it would take more than %d times its bytes",
-                          MEMORY_FACTOR);
+        d->rc = error_set(d->err, CAFKA_ERR_PROTOCOL,
+                          ": decoded it would take more than %d times its bytes", MEMORY_FACTOR);
     else
         d->rc = error_set(d->err, CAFKA_ERR_MEMORY, ": no memory");
     return false;
@@ -429,9 +429,15 @@ int message_decode(const struct message *m, int version, struct bytes bytes, str
         return error_set(err, CAFKA_ERR_UNSUPPORTED, "%s has no version %d, only %d to %d", m->name,
                          version, m->min_version, m->max_version);
     cafka_error failure = {0}; /* the path is put in front of it, which the caller's may not bear */
-    struct decoder d = {bytes.data, bytes.data + bytes.size, arena,
-                        &failure,   version,                 message_is_flexible(m, version),
-                        false,      CAFKA_OK};
+    const uint8_t *start = bytes.size ? bytes.data : (const uint8_t *)""; /* empty may be NULL */
+    struct decoder d = {
+        .at = start,
+        .end = start + bytes.size,
+        .arena = arena,
+        .err = &failure,
+        .version = version,
+        .flexible = message_is_flexible(m, version),
+    };
     size_t limit = arena->limit;
     arena->limit = memory_limit(arena, bytes.size);
     message_init(m, out);
@@ -445,6 +451,6 @@ int message_decode(const struct message *m, int version, struct bytes bytes, str
                          text[0] == ':' ? text + 2 : text);
     }
     if (used)
-        *used = (size_t)(d.at - bytes.data);
+        *used = (size_t)(d.at - start);
     return CAFKA_OK;
 }

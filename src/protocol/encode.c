@@ -334,7 +334,12 @@ int message_encode(const struct message *m, int version, const void *in, struct 
         return error_set(err, CAFKA_ERR_UNSUPPORTED, "%s has no version %d, only %d to %d", m->name,
                          version, m->min_version, m->max_version);
     cafka_error failure = {0}; /* the path is put in front of it, which the caller's may not bear */
-    struct encoder e = {out, &failure, version, message_is_flexible(m, version), false, CAFKA_OK};
+    struct encoder e = {
+        .out = out,
+        .err = &failure,
+        .version = version,
+        .flexible = message_is_flexible(m, version),
+    };
     size_t size = out->bytes.size, splices = out->splice_count, spliced = out->spliced;
     if (encode_item(&e, m->table, in) && out->bytes.failed)
         (void)fail(&e, CAFKA_ERR_MEMORY, "no memory");

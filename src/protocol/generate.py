@@ -460,7 +460,7 @@ def table_text(struct, message):
         out.append("static const uint16_t %s[] = {%s};" % (sizes_name, ", ".join(map(str, sizes))))
     out.append("static const struct table %s_table = {" % name)
     out.append('    .name = "%s", .fields = %s, .defaults = &%s_defaults,'
-               % (struct.schema_name, name + "_fields" if struct.fields else "NULL", name))
+               % (struct.schema_name, name + "_fields" if struct.fields else "no_fields", name))
     out.append("    .size = sizeof(struct %s), .field_count = %d, .min_size = %d,"
                % (name, len(struct.fields), min(sizes)))
     if sizes_name:
@@ -533,6 +533,7 @@ def tables_text(apis, schemas, errors):
     out += ['#include "protocol/messages/%s.h"' % api.name for api in apis]
     out += ['#include "protocol/messages/%s.h"' % schema.name for schema in schemas]
     out.append("")
+    out += ["static const struct field no_fields[1] = {{0}};", ""]
     messages = [message for api in apis for message in (api.request, api.response)] + schemas
     for message in messages:
         out += message_text(message)
