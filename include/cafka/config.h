@@ -28,8 +28,8 @@ extern "C" {
 #endif
 
 typedef struct cafka_config cafka_config;
-typedef struct cafka_loop cafka_loop;         /* <cafka/loop.h> */
-typedef struct cafka_client cafka_client;     /* what a producer, a consumer and an admin have in common */
+typedef struct cafka_loop cafka_loop;     /* <cafka/loop.h> */
+typedef struct cafka_client cafka_client; /* what a producer, a consumer and an admin have in common */
 typedef struct cafka_producer cafka_producer; /* <cafka/producer.h> */
 typedef struct cafka_consumer cafka_consumer; /* <cafka/consumer.h> */
 typedef struct cafka_delivery cafka_delivery; /* <cafka/producer.h> */
@@ -55,11 +55,7 @@ CAFKA_API int cafka_config_set(cafka_config *config, const char *name, const cha
                                cafka_error *err);
 
 /* The clients that a property is for. */
-enum {
-    CAFKA_FOR_PRODUCER = 1u << 0,
-    CAFKA_FOR_CONSUMER = 1u << 1,
-    CAFKA_FOR_ADMIN = 1u << 2
-};
+enum { CAFKA_FOR_PRODUCER = 1u << 0, CAFKA_FOR_CONSUMER = 1u << 1, CAFKA_FOR_ADMIN = 1u << 2 };
 
 /* Where a value comes from. */
 enum {
@@ -97,8 +93,8 @@ CAFKA_API int cafka_config_load_file(cafka_config *config, const char *path, caf
 
 typedef enum cafka_config_type {
     CAFKA_TYPE_BOOL,
-    CAFKA_TYPE_INT,    /* 32 bits */
-    CAFKA_TYPE_LONG,   /* 64 bits */
+    CAFKA_TYPE_INT,  /* 32 bits */
+    CAFKA_TYPE_LONG, /* 64 bits */
     CAFKA_TYPE_DOUBLE,
     CAFKA_TYPE_STRING,
     CAFKA_TYPE_LIST,     /* texts with a comma between them */
@@ -108,10 +104,11 @@ typedef enum cafka_config_type {
 } cafka_config_type;
 
 enum {
-    CAFKA_PROPERTY_OURS = 1u << 0,    /* cafka's own; Kafka's Java client does not have it */
-    CAFKA_PROPERTY_LATER = 1u << 1,   /* checked and kept, but without effect yet: see `since` */
-    CAFKA_PROPERTY_IGNORED = 1u << 2, /* means something only in Java; taken, with a warning in the log */
-    CAFKA_PROPERTY_ALIAS = 1u << 3    /* another name, mostly librdkafka's, for `alias_of` */
+    CAFKA_PROPERTY_OURS = 1u << 0,  /* cafka's own; Kafka's Java client does not have it */
+    CAFKA_PROPERTY_LATER = 1u << 1, /* checked and kept, but without effect yet: see `since` */
+    CAFKA_PROPERTY_IGNORED =
+        1u << 2, /* means something only in Java; taken, with a warning in the log */
+    CAFKA_PROPERTY_ALIAS = 1u << 3 /* another name, mostly librdkafka's, for `alias_of` */
 };
 
 typedef struct cafka_property {
@@ -123,9 +120,9 @@ typedef struct cafka_property {
     unsigned clients;          /* CAFKA_FOR_* */
     unsigned flags;            /* CAFKA_PROPERTY_* */
     const char *importance;    /* "high", "medium", "low" */
-    const char *since;         /* what brings it into effect, with CAFKA_PROPERTY_LATER; else NULL */
-    const char *alias_of;      /* with CAFKA_PROPERTY_ALIAS; else NULL */
-    const char *doc;           /* a sentence or two */
+    const char *since;    /* what brings it into effect, with CAFKA_PROPERTY_LATER; else NULL */
+    const char *alias_of; /* with CAFKA_PROPERTY_ALIAS; else NULL */
+    const char *doc;      /* a sentence or two */
 } cafka_property;
 
 /*

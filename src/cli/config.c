@@ -11,14 +11,16 @@
 static const struct {
     unsigned client;
     const char *name;
-} clients[] = {{CAFKA_FOR_PRODUCER, "producer"}, {CAFKA_FOR_CONSUMER, "consumer"}, {CAFKA_FOR_ADMIN, "admin"}};
+} clients[] = {{CAFKA_FOR_PRODUCER, "producer"},
+               {CAFKA_FOR_CONSUMER, "consumer"},
+               {CAFKA_FOR_ADMIN, "admin"}};
 
 enum { CLIENTS = sizeof clients / sizeof *clients };
 
 static const char *type_name(cafka_config_type type)
 {
-    static const char *const names[] = {"bool",   "int",  "long",     "double", "string",
-                                        "list",   "password", "class", "enum"};
+    static const char *const names[] = {"bool", "int",      "long",  "double", "string",
+                                        "list", "password", "class", "enum"};
     return names[type];
 }
 
@@ -131,11 +133,15 @@ static void print_markdown(const cafka_config *defaults)
     size_t i;
     printf("<!-- Written by `cafka config --markdown` (make docs); an edit here is lost. -->\n"
            "# Configuration\n\n"
-           "Names, types, defaults and ranges are those of Kafka's Java client 4.3; what is cafka's own says so. "
-           "P, C and A say which clients have a property: producer, consumer, admin. Where a default differs "
+           "Names, types, defaults and ranges are those of Kafka's Java client 4.3; what is "
+           "cafka's own says so. "
+           "P, C and A say which clients have a property: producer, consumer, admin. Where a "
+           "default differs "
            "between them, it says for which. `cafka config NAME` prints one property.\n\n"
-           "An unknown name and a bad value are errors that say what would have been right; what clashes is "
-           "reported when a client is made. A property that is marked *not in effect yet* is checked and kept, and "
+           "An unknown name and a bad value are errors that say what would have been right; what "
+           "clashes is "
+           "reported when a client is made. A property that is marked *not in effect yet* is "
+           "checked and kept, and "
            "a client warns in its log when it is set.\n\n"
            "| property | for | type | default | allowed | importance | what it does |\n"
            "|---|---|---|---|---|---|---|\n");

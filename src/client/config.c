@@ -73,13 +73,15 @@ static int unknown_name(const char *name, cafka_error *err)
 {
     const char *nearest = property_suggest(name);
     if (nearest)
-        return error_set(err, CAFKA_ERR_CONFIG, "no property is called %.80s; did you mean %s?", name, nearest);
-    return error_set(err, CAFKA_ERR_CONFIG, "no property is called %.80s (cafka config lists them all)", name);
+        return error_set(err, CAFKA_ERR_CONFIG, "no property is called %.80s; did you mean %s?",
+                         name, nearest);
+    return error_set(err, CAFKA_ERR_CONFIG,
+                     "no property is called %.80s (cafka config lists them all)", name);
 }
 
 /* The value of an alias in the units of the property it stands for; text is room for it. */
-static int convert(const struct property_alias *alias, const char *value, char text[32], const char **out,
-                   cafka_error *err)
+static int convert(const struct property_alias *alias, const char *value, char text[32],
+                   const char **out, cafka_error *err)
 {
     int64_t n = 0;
     double fraction;
@@ -90,7 +92,8 @@ static int convert(const struct property_alias *alias, const char *value, char t
     }
     if (alias->conversion == FRACTION_TO_MS) {
         if (!parse_decimal(value, &fraction) || fraction < 0 || fraction > 1e15)
-            return error_set(err, CAFKA_ERR_CONFIG, "%s=%.40s: not a number of milliseconds", alias->name, value);
+            return error_set(err, CAFKA_ERR_CONFIG, "%s=%.40s: not a number of milliseconds",
+                             alias->name, value);
         n = (int64_t)fraction;
         snprintf(text, 32, "%lld", (long long)(n + (fraction > (double)n)));
         return CAFKA_OK;
@@ -99,8 +102,9 @@ static int convert(const struct property_alias *alias, const char *value, char t
         return error_set(err, CAFKA_ERR_CONFIG, "%s=%.40s: not a whole number", alias->name, value);
     if (alias->conversion == KIB_TO_BYTES) {
         if (n < 1 || n > INT32_MAX)
-            return error_set(err, CAFKA_ERR_CONFIG, "%s=%.40s: out of range; it takes 1 .. 2147483647 (KiB)",
-                             alias->name, value);
+            return error_set(err, CAFKA_ERR_CONFIG,
+                             "%s=%.40s: out of range; it takes 1 .. 2147483647 (KiB)", alias->name,
+                             value);
         n *= 1024;
     } else if (alias->conversion == ZERO_IS_SYSTEM && n == 0) {
         n = -1;
@@ -113,7 +117,8 @@ static int convert(const struct property_alias *alias, const char *value, char t
     return CAFKA_OK;
 }
 
-int config_set_text(cafka_config *config, const char *name, const char *value, int source, cafka_error *err)
+int config_set_text(cafka_config *config, const char *name, const char *value, int source,
+                    cafka_error *err)
 {
     const struct property_alias *alias;
     const struct property *property = property_find(name, &alias);
@@ -134,9 +139,9 @@ int config_set_text(cafka_config *config, const char *name, const char *value, i
     }
     mem_free(config->values[row]);
     config->values[row] = kept;
-    config->sources[row] = (unsigned char)(!kept                                  ? CAFKA_CONFIG_DEFAULT
+    config->sources[row] = (unsigned char)(!kept ? CAFKA_CONFIG_DEFAULT
                                            : alias && source == CAFKA_CONFIG_SET ? CAFKA_CONFIG_ALIAS
-                                                                                  : source);
+                                                                                 : source);
     return CAFKA_OK;
 }
 
@@ -148,14 +153,15 @@ int cafka_config_set(cafka_config *config, const char *name, const char *value, 
     return config_set_text(config, name, value, CAFKA_CONFIG_SET, err);
 }
 
-static const char *text_of_row(const cafka_config *config, const struct property *property, unsigned client)
+static const char *text_of_row(const cafka_config *config, const struct property *property,
+                               unsigned client)
 {
     const char *value = config->values[property - properties];
     return value ? value : property_default(property, client);
 }
 
-int cafka_config_get(const cafka_config *config, const char *name, unsigned client, const char **value,
-                     int *source, cafka_error *err)
+int cafka_config_get(const cafka_config *config, const char *name, unsigned client,
+                     const char **value, int *source, cafka_error *err)
 {
     error_clear(err);
     if (!config || !name || !value)
@@ -185,7 +191,8 @@ bool config_is_set(const cafka_config *config, const char *name)
 
 /* ---- text and files ---- */
 
-static int set_entry(void *user, const char *name, const char *value, unsigned line, cafka_error *err)
+static int set_entry(void *user, const char *name, const char *value, unsigned line,
+                     cafka_error *err)
 {
     int rc = config_set_text(user, name, value, CAFKA_CONFIG_LOADED, err);
     if (rc == CAFKA_ERR_CONFIG)

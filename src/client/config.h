@@ -44,10 +44,10 @@ extern const size_t property_count;
 enum conversion {
     AS_IT_IS,
     KIB_TO_BYTES,
-    FRACTION_TO_MS,      /* 0.5 is 1: librdkafka's linger takes fractions */
-    ZERO_IS_SYSTEM,      /* 0 becomes -1 */
-    ZERO_IS_FOR_EVER,    /* 0 becomes the largest int */
-    MINUS_ONE_IS_NEVER,  /* -1 becomes the largest long */
+    FRACTION_TO_MS,     /* 0.5 is 1: librdkafka's linger takes fractions */
+    ZERO_IS_SYSTEM,     /* 0 becomes -1 */
+    ZERO_IS_FOR_EVER,   /* 0 becomes the largest int */
+    MINUS_ONE_IS_NEVER, /* -1 becomes the largest long */
 };
 
 struct property_alias {

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+/* clang-format off */
 #define P CAFKA_FOR_PRODUCER
 #define C CAFKA_FOR_CONSUMER
 #define A CAFKA_FOR_ADMIN
@@ -441,6 +442,7 @@ const struct value_spelling value_spellings[] = {
     {"partitioner.class", "murmur2_random", "default"},
 };
 const size_t value_spelling_count = sizeof value_spellings / sizeof *value_spellings;
+/* clang-format on */
 
 static int by_name(const void *name, const void *row)
 {
@@ -517,7 +519,8 @@ static unsigned distance(const char *a, const char *b)
                 best = last[j] + 1;
             if (now[j - 1] + 1 < best)
                 best = now[j - 1] + 1;
-            if (i > 1 && j > 1 && x == fold(b[j - 2]) && y == fold(a[i - 2]) && before[j - 2] + 1 < best)
+            if (i > 1 && j > 1 && x == fold(b[j - 2]) && y == fold(a[i - 2]) &&
+                before[j - 2] + 1 < best)
                 best = before[j - 2] + 1;
             now[j] = best;
         }

@@ -158,7 +158,8 @@ bool parse_duration_ms(const char *text, int64_t *out)
     return parts > 0;
 }
 
-bool parse_server(const char *text, size_t size, const char **host, size_t *host_size, uint16_t *port)
+bool parse_server(const char *text, size_t size, const char **host, size_t *host_size,
+                  uint16_t *port)
 {
     for (size_t i = 0; i + 2 < size; i++)
         if (!memcmp(text + i, "://", 3)) { /* a listener's name in front, as Java allows */
@@ -282,15 +283,16 @@ static const char *shown(const struct property *property, const char *value, cha
     return out;
 }
 
-static int refuse(const struct property *property, const char *said, const char *value, const char *why,
-                  const char *allowed, cafka_error *err)
+static int refuse(const struct property *property, const char *said, const char *value,
+                  const char *why, const char *allowed, cafka_error *err)
 {
     char text[48];
-    return error_set(err, CAFKA_ERR_CONFIG, "%s=%s: %s%s", said, shown(property, value, text), why, allowed);
+    return error_set(err, CAFKA_ERR_CONFIG, "%s=%s: %s%s", said, shown(property, value, text), why,
+                     allowed);
 }
 
-static int check_number(const struct property *property, const char *said, const char *value, char **out,
-                        cafka_error *err)
+static int check_number(const struct property *property, const char *said, const char *value,
+                        char **out, cafka_error *err)
 {
     int64_t whole = 0;
     double n = 0;
@@ -307,8 +309,8 @@ static int check_number(const struct property *property, const char *said, const
     return CAFKA_OK;
 }
 
-static int check_word(const struct property *property, const char *said, const char *value, char **out,
-                      cafka_error *err)
+static int check_word(const struct property *property, const char *said, const char *value,
+                      char **out, cafka_error *err)
 {
     struct str word = respell(property, trim(value, strlen(value)));
     struct str known = known_word(property->range, word);
@@ -323,7 +325,8 @@ static int check_word(const struct property *property, const char *said, const c
         char *kept = mem_strndup(word.data, word.size);
         if (kept && !parse_duration_ms(kept + sizeof duration - 1, &ms)) {
             mem_free(kept);
-            return refuse(property, said, value, "not an ISO-8601 duration such as by_duration:PT1H", "", err);
+            return refuse(property, said, value,
+                          "not an ISO-8601 duration such as by_duration:PT1H", "", err);
         }
         *out = kept;
         return CAFKA_OK;
@@ -331,8 +334,8 @@ static int check_word(const struct property *property, const char *said, const c
     return refuse(property, said, value, "not one of ", property->range, err);
 }
 
-static int check_list(const struct property *property, const char *said, const char *value, char **out,
-                      cafka_error *err)
+static int check_list(const struct property *property, const char *said, const char *value,
+                      char **out, cafka_error *err)
 {
     bool servers = !strcmp(property->range, "host:port"), words = *property->range && !servers;
     struct buffer kept = {0};
@@ -349,7 +352,8 @@ static int check_list(const struct property *property, const char *said, const c
             if (!word.data)
                 rc = refuse(property, said, value, "takes only ", property->range, err);
         } else if (servers && !parse_server(item, size, &host, &host_size, &port)) {
-            rc = refuse(property, said, value, "takes host:port, with commas between several", "", err);
+            rc = refuse(property, said, value, "takes host:port, with commas between several", "",
+                        err);
         }
         if (kept.size)
             buffer_put_u8(&kept, ',');

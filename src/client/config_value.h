@@ -20,7 +20,8 @@ bool parse_bool(const char *text, bool *out);
 /* ISO-8601 as java.time.Duration reads it, not negative: "P1D", "PT1H30M", "PT0.5S". */
 bool parse_duration_ms(const char *text, int64_t *out);
 /* "host", "host:port", "[::1]:9092", "PLAINTEXT://host:port"; without a port it is 9092. */
-bool parse_server(const char *text, size_t size, const char **host, size_t *host_size, uint16_t *port);
+bool parse_server(const char *text, size_t size, const char **host, size_t *host_size,
+                  uint16_t *port);
 
 /* Items of a list: text between commas without the blanks around it. False at the end. */
 bool list_next(const char **at, const char **item, size_t *size);

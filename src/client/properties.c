@@ -82,8 +82,8 @@ static int take_unicode(struct scanner *s, struct buffer *out, cafka_error *err)
 {
     uint32_t unit, low;
     if (!take_unit(s, &unit))
-        return error_set(err, CAFKA_ERR_CONFIG, "line %u: \\u must be followed by four hexadecimal digits",
-                         s->line);
+        return error_set(err, CAFKA_ERR_CONFIG,
+                         "line %u: \\u must be followed by four hexadecimal digits", s->line);
     if (unit >= 0xd800 && unit < 0xdc00 && s->at[0] == '\\' && s->at[1] == 'u') {
         struct scanner ahead = {s->at + 2, s->line};
         if (take_unit(&ahead, &low) && low >= 0xdc00 && low < 0xe000) {
@@ -92,8 +92,8 @@ static int take_unicode(struct scanner *s, struct buffer *out, cafka_error *err)
         }
     }
     if (unit == 0 || (unit >= 0xd800 && unit < 0xe000))
-        return error_set(err, CAFKA_ERR_CONFIG, "line %u: \\u%04x is no character of its own", s->line,
-                         (unsigned)unit);
+        return error_set(err, CAFKA_ERR_CONFIG, "line %u: \\u%04x is no character of its own",
+                         s->line, (unsigned)unit);
     put_utf8(out, unit);
     return CAFKA_OK;
 }
@@ -180,7 +180,8 @@ int properties_read(const char *text,
         if (!rc && entry.failed)
             rc = error_set(err, CAFKA_ERR_MEMORY, "no memory for line %u", line);
         if (!rc)
-            rc = each(user, (const char *)entry.data, (const char *)entry.data + value_at, line, err);
+            rc = each(user, (const char *)entry.data, (const char *)entry.data + value_at, line,
+                      err);
     }
     buffer_fini(&entry);
     return rc;

@@ -27,7 +27,8 @@ struct filling {
     char text[200];
 };
 
-static void problem(struct filling *f, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void problem(struct filling *f, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 static void problem(struct filling *f, int code, const char *format, ...)
 {
@@ -49,7 +50,9 @@ static void problem(struct filling *f, int code, const char *format, ...)
 
 static const char *kind_name(unsigned kind)
 {
-    return kind == CAFKA_FOR_PRODUCER ? "producer" : kind == CAFKA_FOR_CONSUMER ? "consumer" : "admin client";
+    return kind == CAFKA_FOR_PRODUCER   ? "producer"
+           : kind == CAFKA_FOR_CONSUMER ? "consumer"
+                                        : "admin client";
 }
 
 static int verdict(const struct filling *f, cafka_error *err)
@@ -57,9 +60,11 @@ static int verdict(const struct filling *f, cafka_error *err)
     if (!f->problems)
         return CAFKA_OK;
     if (f->code == CAFKA_ERR_MEMORY)
-        return error_set(err, CAFKA_ERR_MEMORY, "no memory for the settings of a %s", kind_name(f->kind));
+        return error_set(err, CAFKA_ERR_MEMORY, "no memory for the settings of a %s",
+                         kind_name(f->kind));
     if (f->unsaid)
-        return error_set(err, f->code, "%s: %s; and %u more", kind_name(f->kind), f->text, f->unsaid);
+        return error_set(err, f->code, "%s: %s; and %u more", kind_name(f->kind), f->text,
+                         f->unsaid);
     return error_set(err, f->code, "%s: %s", kind_name(f->kind), f->text);
 }
 
@@ -160,7 +165,8 @@ static void fill_world(struct filling *f, struct client_settings *s)
     if (is(f, "callback.dispatch", "auto"))
         s->callback_dispatch = s->loop ? DISPATCH_QUEUE : DISPATCH_LOOP;
     else
-        s->callback_dispatch = (enum callback_dispatch)choice_of(f, "callback.dispatch", dispatches, 2);
+        s->callback_dispatch =
+            (enum callback_dispatch)choice_of(f, "callback.dispatch", dispatches, 2);
     s->log_fn = config->log_fn;
     s->log_user = config->log_user;
     if (s->log_fn)
@@ -174,7 +180,8 @@ static void fill_client(struct filling *f, struct client_settings *s)
     static const char *const protocols[] = {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"};
     s->kind = f->kind;
     s->client_id = copy_of(f, "client.id");
-    s->dns_lookup = is(f, "client.dns.lookup", "use_all_dns_ips") ? DNS_USE_ALL_IPS : DNS_CANONICAL_BOOTSTRAP_ONLY;
+    s->dns_lookup = is(f, "client.dns.lookup", "use_all_dns_ips") ? DNS_USE_ALL_IPS
+                                                                  : DNS_CANONICAL_BOOTSTRAP_ONLY;
     s->metadata_max_age_ms = number_of(f, "metadata.max.age.ms");
     s->metadata_rebootstrap = is(f, "metadata.recovery.strategy", "rebootstrap");
     s->metadata_rebootstrap_trigger_ms = number_of(f, "metadata.recovery.rebootstrap.trigger.ms");
@@ -224,7 +231,8 @@ void client_settings_warn_unused(const struct client_settings *settings)
         if (!settings->config->values[i])
             continue;
         if (!(p->clients & settings->kind))
-            log_warn(log, "%s is set, but a %s has no such property", p->name, kind_name(settings->kind));
+            log_warn(log, "%s is set, but a %s has no such property", p->name,
+                     kind_name(settings->kind));
         else if (p->flags & CAFKA_PROPERTY_IGNORED)
             log_warn(log, "%s is set, but means something in Java only", p->name);
         else if (p->flags & CAFKA_PROPERTY_LATER)
@@ -251,8 +259,8 @@ static void fill_compression(struct filling *f, struct producer_settings *s)
     s->compression_level = int_of(f, general ? "compression.level" : name);
     const struct property *row = property_find(name, NULL);
     if (general && !value_allowed(row, general))
-        problem(f, CAFKA_ERR_CONFIG, "compression.level=%s: %s takes %s", general, codec_name(s->compression),
-                row->range);
+        problem(f, CAFKA_ERR_CONFIG, "compression.level=%s: %s takes %s", general,
+                codec_name(s->compression), row->range);
 }
 
 /*
@@ -278,8 +286,8 @@ static void fill_idempotence(struct filling *f, struct producer_settings *s)
             continue;
         s->enable_idempotence = false;
         if (asked || s->transactional_id)
-            problem(f, CAFKA_ERR_CONFIG, "%s needs %s", asked ? "enable.idempotence=true" : "transactional.id",
-                    needs[i].need);
+            problem(f, CAFKA_ERR_CONFIG, "%s needs %s",
+                    asked ? "enable.idempotence=true" : "transactional.id", needs[i].need);
     }
 }
 
@@ -291,7 +299,8 @@ static void fill_delivery_timeout(struct filling *f, struct producer_settings *s
     if (s->delivery_timeout_ms >= least)
         return;
     if (config_is_set(f->config, "delivery.timeout.ms"))
-        problem(f, CAFKA_ERR_CONFIG, "delivery.timeout.ms=%lld is below linger.ms + request.timeout.ms = %lld",
+        problem(f, CAFKA_ERR_CONFIG,
+                "delivery.timeout.ms=%lld is below linger.ms + request.timeout.ms = %lld",
                 (long long)s->delivery_timeout_ms, (long long)least);
     s->delivery_timeout_ms = least;
 }
@@ -305,15 +314,16 @@ static void fill_batches(struct filling *f, struct producer_settings *s)
     if (s->batch_max_size_bytes >= s->batch_size_bytes)
         return;
     if (config_is_set(f->config, "batch.max.size") && config_is_set(f->config, "batch.size"))
-        problem(f, CAFKA_ERR_CONFIG, "batch.max.size=%d is below batch.size=%d", (int)s->batch_max_size_bytes,
-                (int)s->batch_size_bytes);
+        problem(f, CAFKA_ERR_CONFIG, "batch.max.size=%d is below batch.size=%d",
+                (int)s->batch_max_size_bytes, (int)s->batch_size_bytes);
     if (config_is_set(f->config, "batch.max.size"))
         s->batch_size_bytes = s->batch_max_size_bytes;
     else
         s->batch_max_size_bytes = s->batch_size_bytes;
 }
 
-int settings_for_producer(const cafka_config *config, struct producer_settings *out, cafka_error *err)
+int settings_for_producer(const cafka_config *config, struct producer_settings *out,
+                          cafka_error *err)
 {
     struct filling f = {.config = config, .kind = CAFKA_FOR_PRODUCER};
     struct producer_settings *s = out;
@@ -328,7 +338,8 @@ int settings_for_producer(const cafka_config *config, struct producer_settings *
     s->max_block_ms = number_of(&f, "max.block.ms");
     s->max_request_size_bytes = int_of(&f, "max.request.size");
     s->metadata_max_idle_ms = number_of(&f, "metadata.max.idle.ms");
-    s->partitioner = is(&f, "partitioner.class", "round_robin") ? PARTITIONER_ROUND_ROBIN : PARTITIONER_DEFAULT;
+    s->partitioner =
+        is(&f, "partitioner.class", "round_robin") ? PARTITIONER_ROUND_ROBIN : PARTITIONER_DEFAULT;
     s->partitioner_adaptive = truth_of(&f, "partitioner.adaptive.partitioning.enable");
     s->partitioner_ignore_keys = truth_of(&f, "partitioner.ignore.keys");
     s->partitioner_availability_timeout_ms = number_of(&f, "partitioner.availability.timeout.ms");
@@ -341,7 +352,8 @@ int settings_for_producer(const cafka_config *config, struct producer_settings *
     fill_idempotence(&f, s);
     fill_delivery_timeout(&f, s);
     if (s->transactional_id)
-        problem(&f, CAFKA_ERR_UNSUPPORTED, "transactional.id is set, but transactions are not there yet");
+        problem(&f, CAFKA_ERR_UNSUPPORTED,
+                "transactional.id is set, but transactions are not there yet");
     int rc = verdict(&f, err);
     if (rc)
         producer_settings_fini(s);
@@ -378,7 +390,8 @@ static void fill_group(struct filling *f, struct consumer_settings *s)
         return;
     if (is(f, "group.protocol", "classic")) {
         if (s->heartbeat_interval_ms < 1 || s->heartbeat_interval_ms >= s->session_timeout_ms)
-            problem(f, CAFKA_ERR_CONFIG, "heartbeat.interval.ms=%d must be between 0 and session.timeout.ms=%d",
+            problem(f, CAFKA_ERR_CONFIG,
+                    "heartbeat.interval.ms=%d must be between 0 and session.timeout.ms=%d",
                     (int)s->heartbeat_interval_ms, (int)s->session_timeout_ms);
         if (config_is_set(f->config, "group.remote.assignor"))
             problem(f, CAFKA_ERR_CONFIG, "group.remote.assignor needs group.protocol=consumer");
@@ -388,7 +401,8 @@ static void fill_group(struct filling *f, struct consumer_settings *s)
                                              "partition.assignment.strategy"};
     for (size_t i = 0; i < sizeof of_classic / sizeof *of_classic; i++)
         if (config_is_set(f->config, of_classic[i]))
-            problem(f, CAFKA_ERR_CONFIG, "%s cannot be set with group.protocol=consumer", of_classic[i]);
+            problem(f, CAFKA_ERR_CONFIG, "%s cannot be set with group.protocol=consumer",
+                    of_classic[i]);
 }
 
 static void fill_offset_reset(struct filling *f, struct consumer_settings *s)
@@ -398,7 +412,8 @@ static void fill_offset_reset(struct filling *f, struct consumer_settings *s)
     s->offset_reset = (enum offset_reset)choice_of(f, "auto.offset.reset", policies, 3);
     if (colon) {
         s->offset_reset = RESET_BY_DURATION;
-        (void)parse_duration_ms(colon + 1, &s->offset_reset_duration_ms); /* checked when it was set */
+        (void)parse_duration_ms(colon + 1,
+                                &s->offset_reset_duration_ms); /* checked when it was set */
     }
 }
 
@@ -418,12 +433,14 @@ static void fill_fetch(struct filling *f, struct consumer_settings *s)
     if (s->client.receive_message_max_bytes >= frame)
         return;
     if (config_is_set(f->config, "receive.message.max.bytes"))
-        problem(f, CAFKA_ERR_CONFIG, "receive.message.max.bytes=%d is below fetch.max.bytes + %d = %lld",
+        problem(f, CAFKA_ERR_CONFIG,
+                "receive.message.max.bytes=%d is below fetch.max.bytes + %d = %lld",
                 (int)s->client.receive_message_max_bytes, FETCH_FRAME_EXTRA, (long long)frame);
     s->client.receive_message_max_bytes = frame > INT32_MAX ? INT32_MAX : (int32_t)frame;
 }
 
-int settings_for_consumer(const cafka_config *config, struct consumer_settings *out, cafka_error *err)
+int settings_for_consumer(const cafka_config *config, struct consumer_settings *out,
+                          cafka_error *err)
 {
     struct filling f = {.config = config, .kind = CAFKA_FOR_CONSUMER};
     struct consumer_settings *s = out;
@@ -463,8 +480,10 @@ int settings_for_admin(const cafka_config *config, struct admin_settings *out, c
     const char *controllers = text_of(&f, "bootstrap.controllers");
     s->bootstrap_controllers = controllers && *controllers;
     if (s->bootstrap_controllers && config_is_set(config, "bootstrap.servers"))
-        problem(&f, CAFKA_ERR_CONFIG, "bootstrap.servers and bootstrap.controllers cannot both be set");
-    fill_servers(&f, &s->client, s->bootstrap_controllers ? "bootstrap.controllers" : "bootstrap.servers");
+        problem(&f, CAFKA_ERR_CONFIG,
+                "bootstrap.servers and bootstrap.controllers cannot both be set");
+    fill_servers(&f, &s->client,
+                 s->bootstrap_controllers ? "bootstrap.controllers" : "bootstrap.servers");
     fill_client(&f, &s->client);
     s->retries = int_of(&f, "retries");
     int rc = verdict(&f, err);

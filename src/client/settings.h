@@ -27,7 +27,12 @@ struct server_name {
 };
 
 enum dns_lookup { DNS_USE_ALL_IPS, DNS_CANONICAL_BOOTSTRAP_ONLY };
-enum security_protocol { SECURITY_PLAINTEXT, SECURITY_SSL, SECURITY_SASL_PLAINTEXT, SECURITY_SASL_SSL };
+enum security_protocol {
+    SECURITY_PLAINTEXT,
+    SECURITY_SSL,
+    SECURITY_SASL_PLAINTEXT,
+    SECURITY_SASL_SSL
+};
 enum callback_dispatch { DISPATCH_LOOP, DISPATCH_QUEUE };
 
 /* What every client has. */
@@ -86,8 +91,8 @@ struct producer_settings {
     int64_t max_block_ms;
     int32_t max_request_size_bytes;
     int64_t metadata_max_idle_ms;
-    int compression;       /* enum codec of record/compress.h */
-    int compression_level; /* as compressor_new() takes it */
+    int compression;         /* enum codec of record/compress.h */
+    int compression_level;   /* as compressor_new() takes it */
     int compression_threads; /* 0: the thread that closes the batch, or the loop */
     enum partitioner_kind partitioner;
     bool partitioner_adaptive, partitioner_ignore_keys;
@@ -132,8 +137,10 @@ struct admin_settings {
  * Fill *out from the configuration. On failure *out is left zeroed and the message names all that
  * is wrong, as far as its length allows. *out must stay where it is: its log sink points into it.
  */
-int settings_for_producer(const cafka_config *config, struct producer_settings *out, cafka_error *err);
-int settings_for_consumer(const cafka_config *config, struct consumer_settings *out, cafka_error *err);
+int settings_for_producer(const cafka_config *config, struct producer_settings *out,
+                          cafka_error *err);
+int settings_for_consumer(const cafka_config *config, struct consumer_settings *out,
+                          cafka_error *err);
 int settings_for_admin(const cafka_config *config, struct admin_settings *out, cafka_error *err);
 
 void producer_settings_fini(struct producer_settings *settings);

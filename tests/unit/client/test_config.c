@@ -56,7 +56,8 @@ static void assert_value(const cafka_config *config, const char *name, const cha
 }
 
 /* Setting fails with CAFKA_ERR_CONFIG, the message holds `said`, and the value stays. */
-static void assert_refused(cafka_config *config, const char *name, const char *value, const char *said)
+static void assert_refused(cafka_config *config, const char *name, const char *value,
+                           const char *said)
 {
     const char *before = NULL, *after = NULL;
     cafka_error err;
@@ -131,7 +132,9 @@ static void defaults_are_those_of_the_java_client(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *value;
         int source = -1;
-        assert_int_equal(cafka_config_get(*state, cases[i].name, cases[i].client, &value, &source, NULL), 0);
+        assert_int_equal(cafka_config_get(*state, cases[i].name, cases[i].client, &value, &source,
+                                          NULL),
+                         0);
         assert_int_equal(source, CAFKA_CONFIG_DEFAULT);
         if (cases[i].value)
             assert_string_equal(value, cases[i].value);
@@ -184,8 +187,10 @@ static void values_are_kept_in_the_spelling_of_the_table(void **state)
         {"auto.offset.reset", "smallest", "earliest"},
         {"auto.offset.reset", "end", "latest"},
         {"auto.offset.reset", "by_duration:P1DT2H", "by_duration:P1DT2H"},
-        {"partition.assignment.strategy", "org.apache.kafka.clients.consumer.StickyAssignor,range", "sticky,range"},
-        {"partitioner.class", "org.apache.kafka.clients.producer.RoundRobinPartitioner", "round_robin"},
+        {"partition.assignment.strategy", "org.apache.kafka.clients.consumer.StickyAssignor,range",
+         "sticky,range"},
+        {"partitioner.class", "org.apache.kafka.clients.producer.RoundRobinPartitioner",
+         "round_robin"},
         {"sasl.login.refresh.window.factor", "0.5", "0.5"},
         {"client.id", " as it is ", " as it is "},
         {"metric.reporters", "", ""},
@@ -337,7 +342,8 @@ static void alias_sets_what_it_stands_for_in_its_units(void **state)
     assert_refused(config, "queue.buffering.max.kbytes", "9223372036854775807", "out of range");
     assert_refused(config, "queue.buffering.max.kbytes", "much", "not a whole number");
     assert_refused(config, "queue.buffering.max.ms", "-0.5", "not a number of milliseconds");
-    assert_refused(config, "request.required.acks", "7", "request.required.acks (acks)=7: not one of");
+    assert_refused(config, "request.required.acks", "7",
+                   "request.required.acks (acks)=7: not one of");
     assert_refused(config, "partitioner", "consistent_random", "not one of");
 }
 
@@ -426,7 +432,8 @@ static void file_is_read_and_its_errors_name_it(void **state)
     char path[] = "test_config.XXXXXX";
     int handle = mkstemp(path);
     assert_true(handle >= 0);
-    static const char text[] = "linger.ms=3\nacks=1\n", wrong[] = "acks=one\n", binary[] = "linger.ms=4\0x";
+    static const char text[] = "linger.ms=3\nacks=1\n", wrong[] = "acks=one\n",
+                      binary[] = "linger.ms=4\0x";
     assert_int_equal(write(handle, text, sizeof text - 1), sizeof text - 1);
     int rc = cafka_config_load_file(config, path, &err);
     assert_int_equal(rc, CAFKA_OK);
@@ -455,11 +462,11 @@ static void durations_are_iso_8601(void **state)
         const char *text;
         int64_t ms; /* -1: refused */
     } cases[] = {
-        {"PT1H", 3600000}, {"pt1h30m", 5400000}, {"P2D", 172800000},  {"P1DT1S", 86401000},
-        {"PT0.5S", 500},   {"PT1.2345S", 1234},  {"PT0S", 0},         {"P", -1},
-        {"PT", -1},        {"P1DT", -1},         {"PT1", -1},         {"PT1M1H", -1},
-        {"P1H", -1},       {"PT1D", -1},         {"PT1.5H", -1},      {"-PT1H", -1},
-        {"PT-1H", -1},     {"1h", -1},           {"", -1},            {"PT99999999999999999H", -1},
+        {"PT1H", 3600000}, {"pt1h30m", 5400000}, {"P2D", 172800000}, {"P1DT1S", 86401000},
+        {"PT0.5S", 500},   {"PT1.2345S", 1234},  {"PT0S", 0},        {"P", -1},
+        {"PT", -1},        {"P1DT", -1},         {"PT1", -1},        {"PT1M1H", -1},
+        {"P1H", -1},       {"PT1D", -1},         {"PT1.5H", -1},     {"-PT1H", -1},
+        {"PT-1H", -1},     {"1h", -1},           {"", -1},           {"PT99999999999999999H", -1},
         {"PT1HT1M", -1},   {"P1D1D", -1},        {"PT1.S", 1000},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -577,8 +584,9 @@ static void delivery_timeout_is_raised_unless_it_was_set(void **state)
     assert_int_equal(s.delivery_timeout_ms, 200005);
     producer_settings_fini(&s);
     set(config, "delivery.timeout.ms", "200004");
-    assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG,
-                            "delivery.timeout.ms=200004 is below linger.ms + request.timeout.ms = 200005");
+    assert_settings_refused(
+        config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG,
+        "delivery.timeout.ms=200004 is below linger.ms + request.timeout.ms = 200005");
     set(config, "linger.ms", "9223372036854775807");
     assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG, "= 9223372036854775807");
 }
@@ -593,7 +601,8 @@ static void batch_sizes_agree(void **state)
     assert_int_equal(s.batch_max_size_bytes, 2000000);
     producer_settings_fini(&s);
     set(config, "batch.max.size", "1500000");
-    assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG, "batch.max.size=1500000 is below");
+    assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG,
+                            "batch.max.size=1500000 is below");
     set(config, "batch.size", NULL);
     set(config, "batch.max.size", "100");
     assert_int_equal(settings_for_producer(config, &s, NULL), CAFKA_OK);
@@ -612,7 +621,8 @@ static void compression_level_is_judged_by_the_codec(void **state)
     assert_int_equal(s.compression_level, 3);
     producer_settings_fini(&s);
     set(config, "compression.level", "12");
-    assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG, "compression.level=12: gzip takes -1, 1 .. 9");
+    assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG,
+                            "compression.level=12: gzip takes -1, 1 .. 9");
     set(config, "compression.type", "lz4");
     assert_int_equal(settings_for_producer(config, &s, NULL), CAFKA_OK);
     assert_int_equal(s.compression_level, 12);
@@ -637,7 +647,8 @@ static void what_is_not_there_yet_and_matters_is_refused(void **state)
     cafka_config *config = *state;
     set(config, "bootstrap.servers", "one:1");
     set(config, "security.protocol", "SSL");
-    assert_settings_refused(config, CAFKA_FOR_CONSUMER, CAFKA_ERR_UNSUPPORTED, "security.protocol=SSL");
+    assert_settings_refused(config, CAFKA_FOR_CONSUMER, CAFKA_ERR_UNSUPPORTED,
+                            "security.protocol=SSL");
     set(config, "security.protocol", NULL);
     set(config, "transactional.id", "t");
     assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_UNSUPPORTED, "transactional.id");
@@ -653,9 +664,11 @@ static void group_properties_agree(void **state)
     assert_settings_refused(config, CAFKA_FOR_CONSUMER, CAFKA_ERR_CONFIG, "group.id is empty");
     set(config, "group.id", "g");
     set(config, "heartbeat.interval.ms", "45000");
-    assert_settings_refused(config, CAFKA_FOR_CONSUMER, CAFKA_ERR_CONFIG, "heartbeat.interval.ms=45000 must be");
+    assert_settings_refused(config, CAFKA_FOR_CONSUMER, CAFKA_ERR_CONFIG,
+                            "heartbeat.interval.ms=45000 must be");
     set(config, "group.protocol", "consumer");
-    assert_settings_refused(config, CAFKA_FOR_CONSUMER, CAFKA_ERR_CONFIG, "heartbeat.interval.ms cannot be set");
+    assert_settings_refused(config, CAFKA_FOR_CONSUMER, CAFKA_ERR_CONFIG,
+                            "heartbeat.interval.ms cannot be set");
 }
 
 static void all_problems_are_reported_at_once(void **state)
@@ -668,9 +681,10 @@ static void all_problems_are_reported_at_once(void **state)
     set(config, "batch.size", "10");
     set(config, "batch.max.size", "5");
     set(config, "max.in.flight.requests.per.connection", "9");
-    assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG,
-                            "producer: bootstrap.servers is missing; batch.max.size=5 is below batch.size=10; "
-                            "enable.idempotence=true needs acks=all; ");
+    assert_settings_refused(
+        config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG,
+        "producer: bootstrap.servers is missing; batch.max.size=5 is below batch.size=10; "
+        "enable.idempotence=true needs acks=all; ");
     assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG, " more");
 }
 
@@ -678,7 +692,8 @@ static void admin_asks_brokers_or_controllers(void **state)
 {
     cafka_config *config = *state;
     struct admin_settings s;
-    assert_settings_refused(config, CAFKA_FOR_ADMIN, CAFKA_ERR_CONFIG, "bootstrap.servers is missing");
+    assert_settings_refused(config, CAFKA_FOR_ADMIN, CAFKA_ERR_CONFIG,
+                            "bootstrap.servers is missing");
     set(config, "bootstrap.controllers", "c:1");
     assert_int_equal(settings_for_admin(config, &s, NULL), CAFKA_OK);
     assert_true(s.bootstrap_controllers);
@@ -759,7 +774,9 @@ static int everything(cafka_error *err)
     struct consumer_settings consumer = {0};
     int rc = cafka_config_new(&config, err);
     if (!rc)
-        rc = cafka_config_load(config, "bootstrap.servers=a:1,b:2\nclient.id=x\nauto.offset.reset=by_duration:PT1S", err);
+        rc = cafka_config_load(
+            config, "bootstrap.servers=a:1,b:2\nclient.id=x\nauto.offset.reset=by_duration:PT1S",
+            err);
     if (!rc)
         rc = cafka_config_set(config, "group.id", "g", err);
     if (!rc)
