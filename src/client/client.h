@@ -36,8 +36,11 @@ struct broker {
     struct list link;
     void *user; /* of the room above */
     struct broker_lane {
+        struct broker *broker;
+        enum lane lane;
         struct conn *conn; /* NULL until it is wanted */
         struct list calls; /* struct call, waiting for the connection */
+        bool was_ready;
     } lanes[LANE_COUNT];
     int64_t tried_ms; /* when a connection was asked for last; for the choice of the least loaded */
     int told_error;   /* event callback: once per cause */
@@ -71,13 +74,19 @@ struct client {
     /* client.c's own */
     cafka_loop *shared_loop; /* NULL: the loop is private */
     unsigned fork_generation;
-    int dispatch_event;      /* readable while `callbacks` is not empty */
+    bool queue_callbacks;    /* for cafka_dispatch(), instead of running them on the loop */
+    int dispatch_event;      /* signalled while `callbacks` is not empty */
     struct mpsc callbacks;
-    struct client_stop *stop;
-    struct list orphans; /* calls whose broker is not known */
-    struct loop_task orphans_task;
-    bool orphans_posted;
-    struct list bootstraps; /* names being resolved */
+    struct loop_task start_task, stop_task, finish_task;
+    bool started;
+    atomic_bool finished; /* somebody has seen finish_event: the loop knows the client no more */
+    int finish_event;
+
+    /* call.c and broker.c */
+    struct list orphans; /* calls whose broker is not known yet */
+    struct timer pump_timer;
+    int32_t next_bootstrap_id;
+    struct list bootstraps; /* names of bootstrap.servers that are being resolved */
 };
 
 /* What <cafka/client.h> calls a cafka_client is a struct client. */
@@ -129,6 +138,8 @@ int client_may_wait(const struct client *client, cafka_error *err);
  * Errors: CAFKA_ERR_TIMEOUT, and those of client_may_wait().
  */
 int client_wait(struct client *client, int event, int64_t deadline, cafka_error *err);
+/* Wake a thread that sleeps in client_wait(). Any thread, signal handlers too. */
+void client_signal(struct client *client, int event);
 /* Deadline in ns for a timeout in ms: -1 is CAFKA_NEVER. */
 int64_t client_deadline(const struct client *client, int64_t timeout_ms);
 /* CAFKA_ERR_FORKED in a process that did not make the client, CAFKA_ERR_CLOSED once closing. */
@@ -168,7 +179,7 @@ struct broker *client_broker(struct client *client, int32_t id); /* NULL: not kn
  * Send when conn_can_send(); broker_writable tells when that may have changed.
  */
 struct conn *broker_conn(struct broker *broker, enum lane lane);
-/* Any connection of the lane that can send now, fewest in flight first; else starts dialing one. NULL: wait. */
+/* A broker whose lane can send now, fewest in flight first; else one is being dialed now. NULL: wait. */
 struct broker *client_least_loaded(struct client *client, enum lane lane);
 
 /* --- requests that wait for their connection: the loop's thread --- */

@@ -45,11 +45,13 @@ struct metadata_topic {
     void *user;              /* of the room above */
 
     /* metadata's own */
-    struct list link;
+    struct list link;    /* all topics */
+    struct list wanting; /* linked: to be asked for at ask_at_ms */
     unsigned refs;
-    bool asked, wanted_now, reported;
-    int64_t touched_ms, updated_ms;
-    unsigned unknown_answers;
+    unsigned unhelpful; /* answers in a row that had an error or a partition without a leader */
+    bool asked;         /* in the request on its way */
+    bool answered;      /* … and in its response */
+    int64_t touched_ms, ask_at_ms;
 };
 
 /* What is new about a topic. */
@@ -91,8 +93,8 @@ struct metadata_topic *metadata_next(struct metadata *metadata, struct metadata_
 
 /*
  * What a Produce or Fetch answer tells about a new leader (KIP-951): taken if the epoch is newer
- * than ours. Name the broker before with metadata_hint_broker(). True if it changed something.
- * The full refresh that should follow is the caller's: metadata_refresh().
+ * than ours. Name the broker before with metadata_hint_broker(). True if it changed something;
+ * no hook is called for it, and the refresh that should follow is the caller's.
  */
 bool metadata_hint_leader(struct metadata *metadata, struct metadata_topic *topic, int32_t partition,
                           int32_t leader, int32_t leader_epoch);
@@ -119,7 +121,7 @@ int metadata_new(struct metadata **out, struct client *client, cafka_error *err)
 void metadata_free(struct metadata *metadata); /* takes NULL */
 void metadata_start(struct metadata *metadata); /* the first request, for the list of brokers */
 void metadata_stop(struct metadata *metadata);
-void metadata_broker_ready(struct metadata *metadata); /* a connection can be used: perhaps ask now */
-void metadata_broker_down(struct metadata *metadata, struct broker *broker, const cafka_error *why);
+void metadata_broker_ready(struct metadata *metadata); /* a control lane can be used: perhaps ask now */
+void metadata_broker_down(struct metadata *metadata, const cafka_error *why);
 
 #endif

@@ -52,7 +52,10 @@ struct conn_options {
 struct conn_events {
     void (*ready)(void *owner);    /* versions are known: conn_send() works */
     void (*writable)(void *owner); /* a request fits again: one finished, or a throttle is over */
-    /* Back to IDLE, `why` has code 0 if it was idle too long. Called after all `done`s. */
+    /*
+     * Back to IDLE; `why` has code 0 if it was idle too long or moved away. Called after all
+     * `done`s. Not after conn_reset() and conn_free(). It stays IDLE until conn_open().
+     */
     void (*down)(void *owner, const cafka_error *why);
 };
 
@@ -84,6 +87,8 @@ const cafka_error *conn_last_error(const struct conn *conn); /* why it went down
  * -1 if versions are not known yet, or if there is none.
  */
 int conn_version(const struct conn *conn, int api_key, int max_version);
+/* Say why conn_version() gave -1 on a READY connection: what the broker has, and what we have. */
+int conn_unsupported(const struct conn *conn, int api_key, cafka_error *err);
 /* Finalized feature level as the broker told in ApiVersions ("transaction.version"); -1: not told. */
 int conn_feature(const struct conn *conn, const char *name);
 

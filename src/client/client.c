@@ -1,0 +1,441 @@
+/*
+ * client.c - see client.h: opening and closing, crossing to the loop, waiting, callbacks.
+ */
+#include "client/room.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "client/shared_loop.h"
+#include "protocol/errors.h"
+#include "util/alloc.h"
+
+enum {
+    FRAMES_KEPT_BYTES = 4 << 20,
+    DATA_IN_FLIGHT = 5,
+    CONTROL_IN_FLIGHT = 20,
+    SLOW_CALLBACK_MS = 100
+};
+
+/* --- opening --- */
+
+static void start_on_loop(struct loop_task *task)
+{
+    struct client *client = container_of(task, struct client, start_task);
+    if (client->stopped)
+        return;
+    brokers_bootstrap(client);
+    metadata_start(client->metadata);
+}
+
+static void stop_on_loop(struct loop_task *task);
+static void finish_on_loop(struct loop_task *task);
+
+static void set_up(struct client *client, const struct client_options *options)
+{
+    const struct client_settings *settings = options->settings;
+    *client = (struct client){
+        .env = settings->env,
+        .settings = settings,
+        .log = {&settings->log_sink, "client"},
+        .hooks = options->hooks,
+        .room = options->room,
+        .fork_generation = fork_generation(),
+        .shared_loop = settings->loop,
+        .queue_callbacks = settings->callback_dispatch == DISPATCH_QUEUE || settings->kind == CAFKA_FOR_CONSUMER,
+        .dispatch_event = -1,
+        .finish_event = -1,
+        .next_bootstrap_id = -2, /* -1 is "no leader" elsewhere */
+        .max_in_flight = {options->max_in_flight[LANE_DATA] ? options->max_in_flight[LANE_DATA] : DATA_IN_FLIGHT,
+                          options->max_in_flight[LANE_CONTROL] ? options->max_in_flight[LANE_CONTROL]
+                                                               : CONTROL_IN_FLIGHT},
+        .conn_options =
+            {
+                .log = {&settings->log_sink, "conn"},
+                .client_id = settings->client_id,
+                .request_timeout_ms = settings->request_timeout_ms,
+                .reconnect_backoff_ms = settings->reconnect_backoff_ms,
+                .reconnect_backoff_max_ms = settings->reconnect_backoff_max_ms,
+                .setup_timeout_ms = settings->connection_setup_timeout_ms,
+                .setup_timeout_max_ms = settings->connection_setup_timeout_max_ms,
+                .max_idle_ms = settings->connections_max_idle_ms,
+                .receive_max_bytes = (uint32_t)settings->receive_message_max_bytes,
+            },
+        .start_task.run = start_on_loop,
+        .stop_task.run = stop_on_loop,
+        .finish_task.run = finish_on_loop,
+        .pump_timer.fire = calls_on_pump_timer,
+    };
+    list_init(&client->brokers);
+    list_init(&client->orphans);
+    list_init(&client->bootstraps);
+}
+
+static int open_loop(struct client *client, cafka_error *err)
+{
+    if (client->shared_loop) {
+        client->loop = loop_ref(shared_loop_net(client->shared_loop));
+        return CAFKA_OK;
+    }
+    return loop_new(&client->loop, client->env, LOOP_BACKGROUND, err);
+}
+
+static int open_event(struct client *client, int *event, cafka_error *err)
+{
+    int handle = client->env->event_open(client->env);
+    if (handle < 0)
+        return error_errno(err, CAFKA_ERR_SYSTEM, -handle, "making an event to wait for");
+    *event = handle;
+    return CAFKA_OK;
+}
+
+static void free_parts(struct client *client)
+{
+    metadata_free(client->metadata);
+    brokers_fini(client);
+    frame_pool_unref(client->frames);
+    if (client->finish_event >= 0)
+        client->env->event_close(client->env, client->finish_event);
+    if (client->dispatch_event >= 0)
+        client->env->event_close(client->env, client->dispatch_event);
+    if (client->loop)
+        loop_unref(client->loop);
+    memset(client, 0, sizeof *client);
+}
+
+int client_open(struct client *client, const struct client_options *options, cafka_error *err)
+{
+    protocol_errors_register();
+    set_up(client, options);
+    int rc = open_event(client, &client->dispatch_event, err);
+    if (!rc)
+        rc = open_event(client, &client->finish_event, err);
+    if (!rc)
+        rc = frame_pool_new(&client->frames, FRAMES_KEPT_BYTES, err);
+    if (!rc)
+        rc = metadata_new(&client->metadata, client, err);
+    if (!rc)
+        rc = open_loop(client, err);
+    if (rc) {
+        free_parts(client);
+        return rc;
+    }
+    client->conn_options.loop = client->loop;
+    client->conn_options.frames = client->frames;
+    return CAFKA_OK;
+}
+
+void client_start(struct client *client)
+{
+    if (client->started)
+        return;
+    client->started = true;
+    client_settings_warn_unused(client->settings);
+    loop_post(client->loop, &client->start_task);
+}
+
+/* --- closing: two tasks, so that whatever was posted between them has run when the second does --- */
+
+static void stop_on_loop(struct loop_task *task)
+{
+    struct client *client = container_of(task, struct client, stop_task);
+    client->stopped = true;
+    metadata_stop(client->metadata);
+    brokers_stop(client); /* what is in flight ends here … */
+    calls_fail_all(client, CAFKA_ERR_CLOSED, "the client is closed"); /* … and here what waits */
+    loop_timer_cancel(client->loop, &client->pump_timer);
+    loop_post(client->loop, &client->finish_task);
+}
+
+static void finish_on_loop(struct loop_task *task)
+{
+    struct client *client = container_of(task, struct client, finish_task);
+    /* A done function may have made another call. */
+    calls_fail_all(client, CAFKA_ERR_CLOSED, "the client is closed");
+    loop_timer_cancel(client->loop, &client->pump_timer);
+    client_signal(client, client->finish_event); /* the last touch: client_fini() may follow at once */
+}
+
+int client_close(struct client *client, int64_t deadline, cafka_error *err)
+{
+    int rc = client_not_forked(client, err);
+    if (rc)
+        return rc;
+    if (!atomic_exchange(&client->closing, true))
+        loop_post(client->loop, &client->stop_task);
+    if (atomic_load(&client->finished))
+        return CAFKA_OK;
+    rc = client_wait(client, client->finish_event, deadline, err);
+    if (!rc) {
+        atomic_store(&client->finished, true);
+        client->env->event_signal(client->env, client->finish_event); /* for others that wait */
+    }
+    return rc;
+}
+
+void client_fini(struct client *client)
+{
+    if (!client->loop)
+        return;
+    if (client->fork_generation != fork_generation())
+        return; /* threads, sockets and pollers are the parent's: nothing here may touch them */
+    if (client_close(client, CAFKA_NEVER, NULL)) {
+        log_error(client->log, "a client cannot be freed inside a callback or on its loop's thread: it leaks");
+        return;
+    }
+    (void)client_dispatch(client); /* nothing that was queued for the application is dropped */
+    free_parts(client);
+}
+
+/* --- waiting --- */
+
+int client_not_forked(const struct client *client, cafka_error *err)
+{
+    if (client->fork_generation != fork_generation())
+        return error_set(err, CAFKA_ERR_FORKED, "this client was made in the parent process; make another one");
+    return CAFKA_OK;
+}
+
+int client_usable(const struct client *client, cafka_error *err)
+{
+    int rc = client_not_forked(client, err);
+    if (!rc && atomic_load_explicit(&client->closing, memory_order_relaxed))
+        rc = error_set(err, CAFKA_ERR_CLOSED, "the client is closing or closed");
+    return rc;
+}
+
+int client_may_wait(const struct client *client, cafka_error *err)
+{
+    int rc = client_not_forked(client, err);
+    if (rc)
+        return rc;
+    if (*callback_depth())
+        return error_set(err, CAFKA_ERR_IN_CALLBACK, "this call would wait, and must not inside a callback");
+    if (loop_is_current(client->loop))
+        return error_set(err, CAFKA_ERR_WOULD_BLOCK, "this call would wait, and must not on the loop's thread");
+    return CAFKA_OK;
+}
+
+int64_t client_deadline(const struct client *client, int64_t timeout_ms)
+{
+    int64_t now = client->env->now(client->env);
+    if (timeout_ms < 0 || timeout_ms > (CAFKA_NEVER - now) / NS_PER_MS)
+        return CAFKA_NEVER;
+    return now + timeout_ms * NS_PER_MS;
+}
+
+/* Milliseconds to run the loop for, at most; rounded up, so that it does not spin at the end. */
+static int64_t turn_ms(int64_t now, int64_t deadline)
+{
+    return deadline == CAFKA_NEVER ? -1 : (deadline - now + NS_PER_MS - 1) / NS_PER_MS;
+}
+
+static int sleep_until(struct client *client, int event, int64_t deadline, cafka_error *err)
+{
+    if (client->env->event_wait(client->env, event, deadline))
+        return CAFKA_OK;
+    return error_set(err, CAFKA_ERR_TIMEOUT, "the time for this call is over");
+}
+
+static int run_until(struct client *client, int event, int64_t deadline, cafka_error *err)
+{
+    const cafka_env *env = client->env;
+    for (;;) {
+        if (env->event_clear(env, event))
+            return CAFKA_OK;
+        int64_t now = env->now(env);
+        if (now >= deadline)
+            return error_set(err, CAFKA_ERR_TIMEOUT, "the time for this call is over");
+        cafka_error busy = {0};
+        int rc = shared_loop_turn(client->shared_loop, turn_ms(now, deadline), &busy);
+        if (rc == CAFKA_ERR_CONCURRENT) /* it is another thread's after all */
+            return sleep_until(client, event, deadline, err);
+        if (rc) {
+            if (err)
+                *err = busy;
+            return rc;
+        }
+    }
+}
+
+int client_wait(struct client *client, int event, int64_t deadline, cafka_error *err)
+{
+    const cafka_env *env = client->env;
+    if (env->event_clear(env, event))
+        return CAFKA_OK;
+    int rc = client_may_wait(client, err);
+    if (rc)
+        return rc;
+    if (client->shared_loop && shared_loop_is_mine(client->shared_loop))
+        return run_until(client, event, deadline, err);
+    return sleep_until(client, event, deadline, err);
+}
+
+void client_signal(struct client *client, int event)
+{
+    client->env->event_signal(client->env, event);
+    if (client->shared_loop && loop_mode(client->loop) == LOOP_EXTERNAL)
+        loop_wake(client->loop); /* the thread that waits for it may be running the loop */
+}
+
+/* --- crossing to the loop --- */
+
+struct crossing {
+    struct loop_task task; /* first */
+    struct client *client;
+    void (*fn)(void *arg);
+    void *arg;
+    int event;
+};
+
+static void run_crossing(struct loop_task *task)
+{
+    struct crossing *crossing = (struct crossing *)task;
+    crossing->fn(crossing->arg);
+    client_signal(crossing->client, crossing->event);
+}
+
+int client_run(struct client *client, void (*fn)(void *arg), void *arg, cafka_error *err)
+{
+    int rc = client_usable(client, err);
+    if (rc)
+        return rc;
+    if (loop_is_current(client->loop)) {
+        fn(arg);
+        return CAFKA_OK;
+    }
+    struct crossing crossing = {{.run = run_crossing}, client, fn, arg, -1};
+    rc = open_event(client, &crossing.event, err);
+    if (rc)
+        return rc;
+    loop_post(client->loop, &crossing.task);
+    /* The loop never waits for the application, so this ends; it must, since the task is on our stack. */
+    unsigned *depth = callback_depth();
+    unsigned kept = *depth;
+    *depth = 0; /* inside cafka_dispatch() this short wait is allowed */
+    while (client_wait(client, crossing.event, CAFKA_NEVER, NULL))
+        ;
+    *depth = kept;
+    client->env->event_close(client->env, crossing.event);
+    return CAFKA_OK;
+}
+
+/* --- callbacks of the application --- */
+
+void client_callback_enter(void)
+{
+    ++*callback_depth();
+}
+
+void client_callback_leave(void)
+{
+    --*callback_depth();
+}
+
+static void run_callback(struct client *client, struct client_callback *callback)
+{
+    const cafka_env *env = client->env;
+    struct log log = client->log; /* the callback may be the client's last sign of life */
+    int64_t before = env->now(env);
+    client_callback_enter();
+    callback->run(callback);
+    client_callback_leave();
+    int64_t took_ms = (env->now(env) - before) / NS_PER_MS;
+    if (took_ms > SLOW_CALLBACK_MS)
+        log_warn(log, "a callback of the application held up the client for %lld ms", (long long)took_ms);
+}
+
+void client_callback(struct client *client, struct client_callback *callback)
+{
+    if (!client->queue_callbacks)
+        run_callback(client, callback);
+    else if (mpsc_push(&client->callbacks, &callback->link))
+        client_signal(client, client->dispatch_event);
+}
+
+int client_dispatch(struct client *client)
+{
+    int count = 0;
+    struct mpsc_item *item = mpsc_take_all(&client->callbacks);
+    while (item) {
+        struct mpsc_item *next = item->next;
+        run_callback(client, (struct client_callback *)item);
+        item = next;
+        count++;
+    }
+    return count;
+}
+
+int cafka_client_fd(const cafka_client *public_client)
+{
+    const struct client *client = (const struct client *)public_client;
+    return client && !client->env->simulated ? client->dispatch_event : -1;
+}
+
+int cafka_dispatch(cafka_client *public_client, int64_t timeout_ms)
+{
+    struct client *client = (struct client *)public_client;
+    if (!client || timeout_ms < -1)
+        return CAFKA_ERR_ARGUMENT;
+    int rc = client_not_forked(client, NULL);
+    if (rc)
+        return rc;
+    int64_t deadline = client_deadline(client, timeout_ms);
+    for (;;) {
+        (void)client->env->event_clear(client->env, client->dispatch_event);
+        int count = client_dispatch(client);
+        if (count || !timeout_ms)
+            return count;
+        cafka_error err = {0};
+        rc = client_wait(client, client->dispatch_event, deadline, &err);
+        if (rc)
+            return rc == CAFKA_ERR_TIMEOUT ? 0 : rc;
+    }
+}
+
+/* --- news that belongs to no call --- */
+
+struct news {
+    struct client_callback callback; /* first */
+    const struct client_settings *settings;
+    cafka_event event;
+    char topic[];
+};
+
+static void tell_news(struct client_callback *callback)
+{
+    struct news *news = (struct news *)callback;
+    news->settings->on_event(&news->event, news->settings->on_event_user);
+    mem_free(news);
+}
+
+void client_report(struct client *client, int *told, const cafka_error *error, const char *topic,
+                   int32_t partition, int32_t broker)
+{
+    const struct client_settings *settings = client->settings;
+    if (*told == error->code)
+        return;
+    *told = error->code;
+    log_warn(client->log, "%s", error->message);
+    if (!settings->on_event)
+        return;
+    size_t length = topic ? strlen(topic) + 1 : 0;
+    struct news *news = mem_zalloc(sizeof *news + length);
+    if (!news) {
+        log_error(client->log, "no memory to report: %s", error->message);
+        return;
+    }
+    if (topic)
+        memcpy(news->topic, topic, length);
+    news->callback.run = tell_news;
+    news->settings = settings;
+    news->event = (cafka_event){
+        .size = sizeof news->event,
+        .error = *error,
+        .client_id = settings->client_id,
+        .topic = topic ? news->topic : NULL,
+        .partition = partition,
+        .broker = broker,
+    };
+    client_callback(client, &news->callback);
+}

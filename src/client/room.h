@@ -1,0 +1,29 @@
+/*
+ * room.h - between the files of the client room: client.c, broker.c, call.c, metadata.c.
+ *
+ * Thread: the loop's.
+ */
+#ifndef CAFKA_CLIENT_ROOM_H
+#define CAFKA_CLIENT_ROOM_H
+
+#include "client/client.h"
+
+/* broker.c */
+/* Found or made, and moved if it lives elsewhere now. NULL: no memory. */
+struct broker *broker_update(struct client *client, int32_t id, struct str host, uint16_t port,
+                             struct str rack);
+/* Only what bootstrap.servers names counts from now on, until metadata comes. */
+void brokers_bootstrap(struct client *client);
+bool brokers_are_bootstrap(const struct client *client);
+/* Every broker that counts failed, and waits for its reconnect backoff. */
+bool brokers_all_down(const struct client *client);
+void brokers_stop(struct client *client);  /* close all connections */
+void brokers_fini(struct client *client);
+
+/* call.c */
+void calls_pump_soon(struct client *client);
+void calls_pump_lane(struct broker *broker, enum lane lane);
+void calls_fail_all(struct client *client, int code, const char *text);
+void calls_on_pump_timer(struct timer *timer);
+
+#endif

@@ -1,0 +1,85 @@
+/*
+ * internal.h - struct conn, for the files that make a connection: conn.c (its life), versions.c
+ * (its first question) and transfer.c (what it carries).
+ */
+#ifndef CAFKA_CONN_INTERNAL_H
+#define CAFKA_CONN_INTERNAL_H
+
+#include "conn/backoff.h"
+#include "conn/conn.h"
+#include "conn/inflight.h"
+#include "conn/lookup.h"
+
+enum { CONN_ADDRESSES = 16 };
+
+struct conn_feature {
+    char name[48];
+    int16_t level;
+};
+
+struct conn {
+    const struct conn_options *options;
+    const struct conn_events *events;
+    void *owner;
+    char *host, *name;
+    uint16_t port;
+    enum conn_state state; /* written by conn_move() only */
+    int busy;              /* frames of ours on the stack that call the owner */
+
+    /* dialing */
+    struct lookup *lookup;
+    cafka_address addresses[CONN_ADDRESSES];
+    int address_count, address_at; /* at: the next to try */
+    char address_name[ADDRESS_TEXT_SIZE];
+    bool wanted; /* IDLE: dial when the backoff is over */
+    struct backoff backoff;
+    unsigned setup_failures;
+    int64_t blocked_until_ms; /* no dial before */
+    cafka_error last_error;
+
+    /* the socket */
+    struct stream *stream;
+    struct frame_reader reader;
+    uint64_t queued_total, written_total; /* bytes; how many were written is known when the socket is dropped */
+    cafka_error broken;                   /* to be failed with when the stack is unwound */
+    bool draining;                        /* moved: no new requests */
+    int64_t active_ms;
+
+    /* requests */
+    struct inflight inflight;
+    int32_t next_correlation_id;
+    int64_t throttled_until_ms;
+    struct request versions_request;
+    bool versions_fallback; /* ask with version 0 */
+    bool versions_retried;  /* error 35 was answered once */
+    int16_t min_version[API_KEY_COUNT], max_version[API_KEY_COUNT]; /* the broker's; max -1: not there */
+    struct conn_feature *features;
+    int feature_count;
+
+    struct timer state_timer, request_timer, throttle_timer, idle_timer, soon_timer;
+};
+
+/* Around everything that calls the owner; the last leave frees a closed connection. */
+void conn_enter(struct conn *conn);
+void conn_leave(struct conn *conn);
+
+/* conn.c */
+void conn_fail(struct conn *conn, const cafka_error *why);  /* to IDLE, now; inside enter and leave */
+void conn_break(struct conn *conn, const cafka_error *why); /* the same soon; sends nothing until then */
+void conn_soon(struct conn *conn);
+void conn_drop_stream(struct conn *conn);
+void conn_become_ready(struct conn *conn);
+
+/* versions.c */
+void conn_forget_versions(struct conn *conn);
+void conn_ask_versions(struct conn *conn, int version);
+
+/* transfer.c */
+int conn_send_now(struct conn *conn, struct request *request, int version, const void *body,
+                  cafka_error *err); /* conn_send() before READY */
+void conn_receive(struct conn *conn);
+void conn_finish_written(struct conn *conn); /* requests without response */
+void conn_tell_writable(struct conn *conn);
+void conn_on_request_timer(struct timer *timer);
+
+#endif

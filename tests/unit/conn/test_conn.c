@@ -1,0 +1,915 @@
+/*
+ * test_conn.c - one connection against brokers that behave, and against those that do not.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "conn/backoff.h"
+#include "conn/conn.h"
+#include "lib/script_broker.h"
+#include "lib/test_world.h"
+#include "protocol/api_keys.h"
+#include "protocol/errors.h"
+#include "protocol/messages/ApiVersions.h"
+#include "protocol/messages/FindCoordinator.h"
+#include "protocol/messages/Heartbeat.h"
+#include "protocol/messages/Produce.h"
+#include "util/alloc.h"
+
+enum {
+    REQUEST_TIMEOUT_MS = 300,
+    BACKOFF_MS = 50,
+    BACKOFF_MAX_MS = 200,
+    SETUP_MS = 200,
+    SETUP_MAX_MS = 400,
+    IDLE_MS = 500,
+    IN_FLIGHT = 3
+};
+
+struct fixture {
+    struct test_world world;
+    struct loop *loop;
+    struct script_cluster cluster;
+    struct script_broker *broker;
+    struct frame_pool *frames;
+    struct conn_options options;
+    struct conn *conn;
+    int ready, writable, down;
+    cafka_error why; /* of the last down */
+    int64_t down_at_ms[32];
+    bool reopen; /* in down */
+};
+
+static void on_ready(void *owner)
+{
+    ((struct fixture *)owner)->ready++;
+}
+
+static void on_writable(void *owner)
+{
+    ((struct fixture *)owner)->writable++;
+}
+
+static void on_down(void *owner, const cafka_error *why)
+{
+    struct fixture *f = owner;
+    if (f->down < 32)
+        f->down_at_ms[f->down] = loop_now_ms(f->loop);
+    f->down++;
+    f->why = *why;
+    if (f->reopen)
+        conn_open(f->conn);
+}
+
+static const struct conn_events events = {on_ready, on_writable, on_down};
+
+static int open_conn(struct fixture *f, cafka_error *err)
+{
+    return conn_new(&f->conn, &f->options, "127.0.0.1", f->broker->port, IN_FLIGHT, &events, f, err);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    cafka_error err = {0};
+    test_world_open(&f->world);
+    protocol_errors_register();
+    assert_int_equal(loop_new(&f->loop, f->world.env, LOOP_EXTERNAL, &err), 0);
+    script_open(&f->cluster, f->loop, 1);
+    f->broker = &f->cluster.brokers[0];
+    assert_int_equal(frame_pool_new(&f->frames, 1 << 20, &err), 0);
+    f->options = (struct conn_options){
+        .loop = f->loop,
+        .frames = f->frames,
+        .client_id = "tester",
+        .request_timeout_ms = REQUEST_TIMEOUT_MS,
+        .reconnect_backoff_ms = BACKOFF_MS,
+        .reconnect_backoff_max_ms = BACKOFF_MAX_MS,
+        .setup_timeout_ms = SETUP_MS,
+        .setup_timeout_max_ms = SETUP_MAX_MS,
+        .max_idle_ms = -1,
+        .receive_max_bytes = 1 << 20,
+    };
+    assert_int_equal(open_conn(f, &err), 0);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    conn_free(f->conn);
+    script_close(&f->cluster);
+    frame_pool_unref(f->frames);
+    loop_unref(f->loop);
+    test_world_close(&f->world);
+    free(f);
+    return 0;
+}
+
+static bool is_ready(void *arg)
+{
+    return conn_state(((struct fixture *)arg)->conn) == CONN_READY;
+}
+
+static bool is_down(void *arg)
+{
+    return ((struct fixture *)arg)->down > 0;
+}
+
+static void make_ready(struct fixture *f)
+{
+    conn_open(f->conn);
+    assert_true(test_run_until(f->loop, is_ready, f, 5000));
+}
+
+/* --- a request of the tests --- */
+
+struct ask {
+    struct request request;
+    struct fixture *fixture;
+    int done;
+    cafka_error error;
+    int order; /* 1: the first that was done */
+    void (*then)(struct ask *ask);
+};
+
+static int done_count;
+
+static void on_done(struct request *request, const struct reply *reply)
+{
+    struct ask *ask = (struct ask *)request;
+    ask->done++;
+    ask->order = ++done_count;
+    if (reply->error)
+        ask->error = *reply->error;
+    if (ask->then)
+        ask->then(ask);
+}
+
+static int send_heartbeat(struct fixture *f, struct ask *ask, cafka_error *err)
+{
+    struct heartbeat_request body;
+    heartbeat_request_init(&body);
+    body.group_id = body.member_id = str_of("x");
+    ask->fixture = f;
+    ask->request.api_key = API_HEARTBEAT;
+    ask->request.done = on_done;
+    return conn_send(f->conn, &ask->request, conn_version(f->conn, API_HEARTBEAT, -1), &body, err);
+}
+
+static void ask_heartbeat(struct fixture *f, struct ask *ask)
+{
+    cafka_error err = {0};
+    if (send_heartbeat(f, ask, &err))
+        fail_msg("%s", err.message);
+    assert_int_equal(ask->done, 0); /* never inside conn_send() */
+}
+
+static bool is_done(void *arg)
+{
+    return ((struct ask *)arg)->done > 0;
+}
+
+static void wait_for(struct fixture *f, struct ask *ask)
+{
+    assert_true(test_run_until(f->loop, is_done, ask, 5000));
+    assert_int_equal(ask->done, 1);
+}
+
+/* A produce request of one partition whose record bytes lie outside. */
+static int send_produce(struct fixture *f, struct ask *ask, struct conn_pieces *pieces, size_t size, int acks,
+                        cafka_error *err)
+{
+    struct produce_request body;
+    struct produce_request_topic_produce_data topic;
+    struct produce_request_partition_produce_data partition;
+    produce_request_init(&body);
+    produce_request_topic_produce_data_init(&topic);
+    produce_request_partition_produce_data_init(&partition);
+    partition.records = (struct records){.size = size, .external = pieces};
+    topic.name = str_of("t");
+    topic.partition_data = &partition;
+    topic.partition_data_count = 1;
+    body.acks = (int16_t)acks;
+    body.topic_data = &topic;
+    body.topic_data_count = 1;
+    ask->request.api_key = API_PRODUCE;
+    ask->request.no_response = acks == 0;
+    ask->request.done = on_done;
+    return conn_send(f->conn, &ask->request, conn_version(f->conn, API_PRODUCE, 12), &body, err);
+}
+
+/* --- versions --- */
+
+static void a_new_connection_asks_for_versions_and_is_ready(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(conn_version(f->conn, API_PRODUCE, -1), -1);
+    make_ready(f);
+    assert_int_equal(f->ready, 1);
+    assert_int_equal(f->cluster.requests[0].api_key, API_API_VERSIONS);
+    assert_int_equal(f->cluster.requests[0].version, message_max_version(&api_versions_request_message));
+    assert_int_equal(conn_version(f->conn, API_HEARTBEAT, -1), message_max_version(&heartbeat_request_message));
+    assert_int_equal(conn_version(f->conn, API_HEARTBEAT, 2), 2);
+}
+
+static void the_highest_common_version_is_used(void **state)
+{
+    struct fixture *f = *state;
+    cafka_error err = {0};
+    f->broker->max_version[API_HEARTBEAT] = 1;
+    f->broker->max_version[API_FIND_COORDINATOR] = -1;
+    make_ready(f);
+    assert_int_equal(conn_version(f->conn, API_HEARTBEAT, -1), 1);
+    assert_int_equal(conn_version(f->conn, API_FIND_COORDINATOR, -1), -1);
+    assert_int_equal(conn_unsupported(f->conn, API_FIND_COORDINATOR, &err), CAFKA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "FindCoordinator"));
+}
+
+static void error_35_is_answered_with_the_version_that_the_broker_lists(void **state)
+{
+    struct fixture *f = *state;
+    f->broker->versions_from = 2;
+    f->broker->max_version[API_API_VERSIONS] = 2;
+    make_ready(f);
+    assert_int_equal(f->cluster.request_count, 2);
+    assert_int_equal(f->cluster.requests[1].version, 2);
+    assert_int_equal(f->broker->accepted, 1);
+}
+
+static void error_35_with_an_empty_list_means_version_0(void **state)
+{
+    struct fixture *f = *state;
+    f->broker->versions_from = 0;
+    f->broker->versions_empty = true;
+    make_ready(f);
+    assert_int_equal(f->cluster.request_count, 2);
+    assert_int_equal(f->cluster.requests[1].version, 0);
+}
+
+static void a_broker_that_closes_on_new_versions_is_asked_with_version_0(void **state)
+{
+    struct fixture *f = *state;
+    f->broker->versions_closes = true;
+    make_ready(f);
+    assert_int_equal(f->broker->accepted, 2);
+    assert_int_equal(f->cluster.requests[1].version, 0);
+    assert_int_equal(f->down, 0);
+}
+
+static void a_broker_that_refuses_every_version_is_told_in_the_error(void **state)
+{
+    struct fixture *f = *state;
+    f->broker->versions_from = 0;
+    script_rule_add(&f->cluster, API_API_VERSIONS, SCRIPT_ERROR, ERR_UNSUPPORTED_VERSION);
+    script_rule_add(&f->cluster, API_API_VERSIONS, SCRIPT_ERROR, ERR_UNSUPPORTED_VERSION);
+    conn_open(f->conn);
+    assert_true(test_run_until(f->loop, is_down, f, 5000));
+    assert_int_equal(f->why.code, ERR_UNSUPPORTED_VERSION);
+}
+
+/* --- requests --- */
+
+static void requests_are_pipelined_up_to_the_limit_and_answered_in_order(void **state)
+{
+    struct fixture *f = *state;
+    struct ask asks[IN_FLIGHT] = {0}, extra = {0};
+    cafka_error err = {0};
+    make_ready(f);
+    done_count = 0;
+    script_rule_add(&f->cluster, API_HEARTBEAT, SCRIPT_DELAY, 50);
+    for (int i = 0; i < IN_FLIGHT; i++)
+        ask_heartbeat(f, &asks[i]);
+    assert_false(conn_can_send(f->conn));
+    assert_int_equal(send_heartbeat(f, &extra, &err), CAFKA_ERR_STATE);
+    /* The script answers the delayed one last: out of order, which a client must not take. */
+    wait_for(f, &asks[0]);
+    assert_int_equal(asks[0].error.code, CAFKA_ERR_PROTOCOL);
+    assert_int_equal(asks[2].order, 3);
+}
+
+static void answers_come_in_order_and_free_their_slots(void **state)
+{
+    struct fixture *f = *state;
+    struct ask asks[IN_FLIGHT] = {0};
+    make_ready(f);
+    for (int round = 0; round < 50; round++) {
+        done_count = 0;
+        for (int i = 0; i < IN_FLIGHT; i++) {
+            asks[i] = (struct ask){0};
+            ask_heartbeat(f, &asks[i]);
+        }
+        wait_for(f, &asks[IN_FLIGHT - 1]);
+        for (int i = 0; i < IN_FLIGHT; i++) {
+            assert_int_equal(asks[i].order, i + 1);
+            assert_int_equal(asks[i].error.code, 0);
+        }
+        assert_true(conn_can_send(f->conn));
+    }
+    assert_int_equal(f->broker->accepted, 1);
+    assert_true(f->writable >= 50);
+}
+
+static void a_request_in_steady_state_allocates_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct ask ask = {0};
+    make_ready(f);
+    unsigned long script = 0;
+    for (int i = 0; i < 20; i++) {
+        ask = (struct ask){0};
+        mem_fail_after(0, 0);
+        cafka_error err = {0};
+        assert_int_equal(send_heartbeat(f, &ask, &err), 0);
+        unsigned long sending = mem_count();
+        wait_for(f, &ask);
+        script = mem_count() - sending; /* the script broker allocates, so only conn_send() is counted */
+        if (i > 2)
+            assert_int_equal(sending, 0);
+    }
+    assert_true(script > 0);
+}
+
+static void a_request_without_answer_closes_the_connection_in_time(void **state)
+{
+    struct fixture *f = *state;
+    struct ask first = {0}, second = {0};
+    make_ready(f);
+    script_rule_add(&f->cluster, API_HEARTBEAT, SCRIPT_SILENT, 0);
+    int64_t before = loop_now_ms(f->loop);
+    ask_heartbeat(f, &first);
+    second.request.timeout_ms = 10 * REQUEST_TIMEOUT_MS;
+    script_rule_add(&f->cluster, API_HEARTBEAT, SCRIPT_SILENT, 0);
+    ask_heartbeat(f, &second);
+    wait_for(f, &first);
+    assert_in_range(loop_now_ms(f->loop) - before, REQUEST_TIMEOUT_MS, REQUEST_TIMEOUT_MS + 100);
+    assert_int_equal(first.error.code, CAFKA_ERR_TIMEOUT);
+    assert_true(first.error.flags & CAFKA_UNKNOWN_OUTCOME);
+    assert_int_equal(second.done, 1); /* all that is in flight goes with the connection */
+    assert_int_equal(f->down, 1);
+    assert_int_equal(conn_state(f->conn), CONN_IDLE);
+}
+
+static void throttled_the_connection_sends_nothing_and_its_time_does_not_count(void **state)
+{
+    struct fixture *f = *state;
+    struct ask first = {0}, second = {0};
+    enum { THROTTLE_MS = 2 * REQUEST_TIMEOUT_MS };
+    make_ready(f);
+    script_rule_add(&f->cluster, API_HEARTBEAT, SCRIPT_THROTTLE, THROTTLE_MS);
+    script_rule_add(&f->cluster, API_HEARTBEAT, SCRIPT_DELAY, THROTTLE_MS);
+    ask_heartbeat(f, &first);
+    ask_heartbeat(f, &second);
+    int64_t before = loop_now_ms(f->loop);
+    wait_for(f, &first);
+    assert_false(conn_can_send(f->conn));
+    assert_true(conn_blocked_until_ms(f->conn) > before);
+    int writable = f->writable;
+    wait_for(f, &second);
+    assert_int_equal(second.error.code, 0);
+    test_run_ms(f->loop, THROTTLE_MS + 10 - (loop_now_ms(f->loop) - before));
+    assert_true(conn_can_send(f->conn));
+    assert_true(f->writable > writable);
+}
+
+static void an_old_version_leaves_throttling_to_the_broker(void **state)
+{
+    struct fixture *f = *state;
+    struct ask ask = {0};
+    f->broker->max_version[API_HEARTBEAT] = 1; /* the client's duty begins with version 2 */
+    make_ready(f);
+    script_rule_add(&f->cluster, API_HEARTBEAT, SCRIPT_THROTTLE, 1000);
+    ask_heartbeat(f, &ask);
+    wait_for(f, &ask);
+    assert_true(conn_can_send(f->conn));
+}
+
+static void a_request_without_response_is_done_once_written(void **state)
+{
+    struct fixture *f = *state;
+    struct ask ask = {0}, after = {0};
+    char records[100] = {0};
+    struct iovec iov = {records, sizeof records};
+    struct conn_pieces pieces = {&iov, 1};
+    cafka_error err = {0};
+    make_ready(f);
+    script_rule_add(&f->cluster, API_PRODUCE, SCRIPT_SILENT, 0);
+    assert_int_equal(send_produce(f, &ask, &pieces, sizeof records, 0, &err), 0);
+    assert_int_equal(ask.done, 0);
+    wait_for(f, &ask);
+    assert_int_equal(ask.error.code, 0);
+    ask_heartbeat(f, &after);
+    wait_for(f, &after);
+    assert_int_equal(after.error.code, 0);
+}
+
+static void pieces_arrive_where_they_belong(void **state)
+{
+    struct fixture *f = *state;
+    struct ask ask = {0};
+    char a[] = "one", b[] = "twotwo";
+    struct iovec iov[] = {{a, 3}, {b, 0}, {b, 6}};
+    struct conn_pieces pieces = {iov, 3};
+    cafka_error err = {0};
+    make_ready(f);
+    assert_int_equal(send_produce(f, &ask, &pieces, 9, 1, &err), 0);
+    wait_for(f, &ask); /* the script decodes nothing of it, but its size has to be right for this */
+    assert_int_equal(ask.error.code, 0);
+    assert_int_equal(script_count(&f->cluster, API_PRODUCE), 1);
+}
+
+static void a_cancelled_request_is_never_done_and_the_others_are(void **state)
+{
+    struct fixture *f = *state;
+    struct ask cancelled = {0}, kept = {0};
+    make_ready(f);
+    ask_heartbeat(f, &cancelled);
+    ask_heartbeat(f, &kept);
+    conn_cancel(&cancelled.request);
+    wait_for(f, &kept);
+    assert_int_equal(kept.error.code, 0);
+    assert_int_equal(cancelled.done, 0);
+    assert_int_equal(conn_in_flight(f->conn), 0);
+}
+
+/* --- brokers that misbehave --- */
+
+static void assert_breaks(struct fixture *f, const char *text)
+{
+    struct ask ask = {0};
+    make_ready(f);
+    ask_heartbeat(f, &ask);
+    wait_for(f, &ask);
+    assert_int_equal(ask.error.code, CAFKA_ERR_PROTOCOL);
+    assert_true(ask.error.flags & CAFKA_UNKNOWN_OUTCOME);
+    assert_int_equal(f->down, 1);
+    if (!strstr(f->why.message, text))
+        fail_msg("'%s' does not say '%s'", f->why.message, text);
+    assert_non_null(strstr(f->why.message, conn_name(f->conn)));
+}
+
+static void a_wrong_correlation_id_closes(void **state)
+{
+    struct fixture *f = *state;
+    script_rule_add(&f->cluster, API_HEARTBEAT, SCRIPT_WRONG_ID, 0);
+    assert_breaks(f, "correlation id");
+}
+
+static void a_length_of_2_GB_closes_without_memory(void **state)
+{
+    struct fixture *f = *state;
+    script_rule_raw(&f->cluster, API_HEARTBEAT, "\x7f\xff\xff\xff....", 8);
+    assert_breaks(f, "2147483647");
+}
+
+static void a_negative_length_closes(void **state)
+{
+    struct fixture *f = *state;
+    script_rule_raw(&f->cluster, API_HEARTBEAT, "\xff\xff\xff\xff....", 8);
+    assert_breaks(f, "-1 bytes");
+}
+
+static void an_answer_too_short_for_a_header_closes(void **state)
+{
+    struct fixture *f = *state;
+    script_rule_raw(&f->cluster, API_HEARTBEAT, "\0\0\0\x02zz", 6);
+    assert_breaks(f, "Heartbeat");
+}
+
+static void half_an_answer_is_a_broken_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct ask ask = {0};
+    make_ready(f);
+    script_rule_add(&f->cluster, API_HEARTBEAT, SCRIPT_CUT, 0);
+    ask_heartbeat(f, &ask);
+    wait_for(f, &ask);
+    assert_int_equal(ask.error.code, CAFKA_ERR_TRANSPORT);
+    assert_true(ask.error.flags & CAFKA_RETRIABLE);
+    assert_true(ask.error.flags & CAFKA_UNKNOWN_OUTCOME);
+}
+
+static void decode_answer(struct request *request, const struct reply *reply)
+{
+    struct ask *ask = (struct ask *)request;
+    struct arena arena = {0};
+    struct heartbeat_response response;
+    if (!reply->error)
+        (void)reply_decode(reply, &arena, &response, &ask->error);
+    arena_fini(&arena);
+    ask->done++;
+}
+
+static void an_answer_that_cannot_be_decoded_is_reported_and_closes(void **state)
+{
+    struct fixture *f = *state;
+    struct ask ask = {0};
+    make_ready(f);
+    script_rule_add(&f->cluster, API_HEARTBEAT, SCRIPT_TRAILING, 0);
+    ask_heartbeat(f, &ask);
+    ask.request.done = decode_answer;
+    wait_for(f, &ask);
+    assert_int_equal(ask.error.code, CAFKA_ERR_PROTOCOL);
+    assert_non_null(strstr(ask.error.message, "Heartbeat"));
+    assert_true(test_run_until(f->loop, is_down, f, 1000));
+}
+
+static void an_answer_that_nobody_asked_for_closes(void **state)
+{
+    struct fixture *f = *state;
+    make_ready(f);
+    script_say(f->broker, "\0\0\0\x05\0\0\0\x01\0", 9);
+    assert_true(test_run_until(f->loop, is_down, f, 1000));
+    assert_non_null(strstr(f->why.message, "no request waits for"));
+}
+
+/* Otherwise the memory of a request could be given back while the socket still reads it. */
+static void an_answer_before_the_request_is_written_closes(void **state)
+{
+    struct fixture *f = *state;
+    struct ask ask = {0};
+    enum { SIZE = 32 << 20 };
+    char *records = calloc(1, SIZE);
+    struct iovec iov = {records, SIZE};
+    struct conn_pieces pieces = {&iov, 1};
+    cafka_error err = {0};
+    make_ready(f);
+    script_deafen(f->broker);
+    assert_int_equal(send_produce(f, &ask, &pieces, SIZE, 1, &err), 0);
+    test_run_ms(f->loop, 20);
+    assert_int_equal(ask.done, 0);
+    script_say(f->broker, "\0\0\0\x09\0\0\0\x01\0\x01\0\0\0", 13);
+    wait_for(f, &ask);
+    free(records);
+    assert_int_equal(ask.error.code, CAFKA_ERR_PROTOCOL);
+    assert_non_null(strstr(ask.error.message, "before it was completely sent"));
+    test_run_ms(f->loop, 20);
+}
+
+static void cancelling_a_half_written_request_closes(void **state)
+{
+    struct fixture *f = *state;
+    struct ask ask = {0}, behind = {0};
+    enum { SIZE = 32 << 20 };
+    char *records = calloc(1, SIZE);
+    struct iovec iov = {records, SIZE};
+    struct conn_pieces pieces = {&iov, 1};
+    cafka_error err = {0};
+    make_ready(f);
+    script_deafen(f->broker);
+    assert_int_equal(send_produce(f, &ask, &pieces, SIZE, 1, &err), 0);
+    ask_heartbeat(f, &behind);
+    conn_cancel(&ask.request);
+    free(records);
+    wait_for(f, &behind);
+    assert_int_equal(behind.error.code, CAFKA_ERR_TRANSPORT);
+    assert_false(behind.error.flags & CAFKA_UNKNOWN_OUTCOME); /* not a byte of it had left */
+    assert_int_equal(ask.done, 0);
+}
+
+static void assert_never_ready(struct fixture *f, const char *text)
+{
+    conn_open(f->conn);
+    assert_true(test_run_until(f->loop, is_down, f, 5000));
+    assert_int_equal(f->ready, 0);
+    if (!strstr(f->why.message, text))
+        fail_msg("'%s' does not say '%s'", f->why.message, text);
+}
+
+static void an_HTTP_port_is_recognised(void **state)
+{
+    struct fixture *f = *state;
+    f->broker->greeting = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    f->broker->greeting_size = 28;
+    assert_never_ready(f, "HTTP");
+}
+
+static void a_TLS_port_is_recognised(void **state)
+{
+    struct fixture *f = *state;
+    f->broker->greeting = "\x15\x03\x03\0\x02\x02\x46";
+    f->broker->greeting_size = 7;
+    assert_never_ready(f, "TLS");
+}
+
+static void a_port_that_says_nothing_is_left_after_the_setup_timeout(void **state)
+{
+    struct fixture *f = *state;
+    f->broker->mute = true;
+    int64_t before = loop_now_ms(f->loop);
+    assert_never_ready(f, "socket.connection.setup.timeout.ms");
+    assert_in_range(loop_now_ms(f->loop) - before, SETUP_MS * 8 / 10, SETUP_MS * 12 / 10 + 50);
+}
+
+static void garbage_instead_of_versions_is_an_error(void **state)
+{
+    struct fixture *f = *state;
+    script_rule_raw(&f->cluster, API_API_VERSIONS, "\0\0\0\x06\0\0\0\0\xff\xff", 10);
+    conn_open(f->conn);
+    assert_true(test_run_until(f->loop, is_down, f, 5000));
+    assert_int_equal(f->why.code, CAFKA_ERR_PROTOCOL);
+    assert_non_null(strstr(f->why.message, "ApiVersions"));
+}
+
+/* --- again and again --- */
+
+static bool eight_downs(void *arg)
+{
+    return ((struct fixture *)arg)->down >= 8;
+}
+
+static void attempts_come_at_doubled_intervals_up_to_the_maximum(void **state)
+{
+    struct fixture *f = *state;
+    script_broker_down(f->broker);
+    f->reopen = true;
+    conn_open(f->conn);
+    assert_true(test_run_until(f->loop, eight_downs, f, 10000));
+    f->reopen = false;
+    for (int i = 1; i < 8; i++) {
+        int64_t gap_ms = f->down_at_ms[i] - f->down_at_ms[i - 1];
+        int64_t nominal_ms = BACKOFF_MS << (i - 1) < BACKOFF_MAX_MS ? BACKOFF_MS << (i - 1) : BACKOFF_MAX_MS;
+        assert_in_range(gap_ms, nominal_ms * 8 / 10, nominal_ms * 12 / 10 + 20);
+    }
+    assert_int_equal(f->why.code, CAFKA_ERR_TRANSPORT);
+    assert_non_null(strstr(f->why.message, "refused"));
+}
+
+static void a_broker_that_comes_back_is_found_again(void **state)
+{
+    struct fixture *f = *state;
+    make_ready(f);
+    f->reopen = true;
+    script_broker_down(f->broker);
+    assert_true(test_run_until(f->loop, is_down, f, 1000));
+    test_run_ms(f->loop, 100);
+    assert_int_equal(f->ready, 1);
+    script_broker_up(f->broker);
+    assert_true(test_run_until(f->loop, is_ready, f, 5000));
+    struct ask ask = {0};
+    ask_heartbeat(f, &ask);
+    wait_for(f, &ask);
+    assert_int_equal(ask.error.code, 0);
+    f->reopen = false;
+}
+
+static void an_idle_connection_is_closed_without_an_error(void **state)
+{
+    struct fixture *f = *state;
+    f->options.max_idle_ms = IDLE_MS;
+    make_ready(f);
+    test_run_ms(f->loop, IDLE_MS / 2);
+    struct ask ask = {0};
+    ask_heartbeat(f, &ask);
+    wait_for(f, &ask);
+    test_run_ms(f->loop, IDLE_MS * 3 / 4);
+    assert_int_equal(f->down, 0); /* it was used half a time ago */
+    assert_true(test_run_until(f->loop, is_down, f, IDLE_MS));
+    assert_int_equal(f->why.code, 0);
+    make_ready(f); /* and at once again */
+}
+
+static void a_broker_that_moved_is_left_once_it_has_answered(void **state)
+{
+    struct fixture *f = *state;
+    struct ask ask = {0};
+    struct script_cluster *other = calloc(1, sizeof *other);
+    cafka_error err = {0};
+    script_open(other, f->loop, 1);
+    make_ready(f);
+    script_rule_add(&f->cluster, API_HEARTBEAT, SCRIPT_DELAY, 30);
+    ask_heartbeat(f, &ask);
+    assert_int_equal(conn_move_to(f->conn, "127.0.0.1", other->brokers[0].port, &err), 0);
+    assert_false(conn_can_send(f->conn));
+    wait_for(f, &ask);
+    assert_int_equal(ask.error.code, 0);
+    assert_true(test_run_until(f->loop, is_down, f, 1000));
+    assert_int_equal(f->why.code, 0);
+    make_ready(f);
+    assert_int_equal(other->brokers[0].accepted, 1);
+    conn_free(f->conn);
+    f->conn = NULL;
+    script_close(other);
+    free(other);
+}
+
+static void a_name_without_address_is_an_error(void **state)
+{
+    struct fixture *f = *state;
+    cafka_error err = {0};
+    conn_free(f->conn);
+    assert_int_equal(conn_new(&f->conn, &f->options, "no-such-host.invalid", 9092, IN_FLIGHT, &events, f, &err), 0);
+    conn_open(f->conn);
+    assert_true(test_run_until(f->loop, is_down, f, 20000));
+    assert_int_equal(f->why.code, CAFKA_ERR_RESOLVE);
+    assert_non_null(strstr(f->why.message, "no-such-host.invalid"));
+}
+
+/* --- the end, in every state --- */
+
+static void free_conn(struct ask *ask)
+{
+    conn_free(ask->fixture->conn);
+    ask->fixture->conn = NULL;
+}
+
+static void it_can_be_freed_while_dialing_and_before(void **state)
+{
+    struct fixture *f = *state;
+    cafka_error err = {0};
+    for (int turns = 0; turns < 8; turns++) {
+        conn_free(f->conn);
+        f->conn = NULL;
+        assert_int_equal(open_conn(f, &err), 0);
+        conn_open(f->conn);
+        for (int i = 0; i < turns; i++)
+            test_run_ms(f->loop, 0);
+    }
+    conn_free(f->conn);
+    f->conn = NULL;
+    test_run_ms(f->loop, 20);
+}
+
+static void it_can_be_freed_with_requests_in_flight(void **state)
+{
+    struct fixture *f = *state;
+    struct ask asks[IN_FLIGHT] = {0};
+    make_ready(f);
+    for (int i = 0; i < IN_FLIGHT; i++)
+        ask_heartbeat(f, &asks[i]);
+    conn_free(f->conn);
+    f->conn = NULL;
+    for (int i = 0; i < IN_FLIGHT; i++) {
+        assert_int_equal(asks[i].done, 1);
+        assert_int_equal(asks[i].error.code, CAFKA_ERR_CLOSED);
+    }
+    assert_int_equal(f->down, 0);
+}
+
+static void it_can_be_freed_inside_done(void **state)
+{
+    struct fixture *f = *state;
+    struct ask first = {.then = free_conn}, second = {0};
+    make_ready(f);
+    ask_heartbeat(f, &first);
+    ask_heartbeat(f, &second);
+    wait_for(f, &second);
+    assert_null(f->conn);
+    assert_int_equal(first.error.code, 0);
+    assert_int_equal(second.error.code, CAFKA_ERR_CLOSED);
+    test_run_ms(f->loop, 20);
+}
+
+static void it_can_be_freed_inside_done_of_a_failure(void **state)
+{
+    struct fixture *f = *state;
+    struct ask first = {.then = free_conn}, second = {0};
+    make_ready(f);
+    script_rule_add(&f->cluster, API_HEARTBEAT, SCRIPT_CLOSE, 0);
+    ask_heartbeat(f, &first);
+    ask_heartbeat(f, &second);
+    wait_for(f, &first);
+    assert_int_equal(second.done, 1);
+    assert_int_equal(f->down, 0);
+    test_run_ms(f->loop, 20);
+}
+
+static void reset_conn(struct ask *ask)
+{
+    cafka_error why = {0};
+    error_set(&why, CAFKA_ERR_STATE, "the test says so");
+    conn_reset(ask->fixture->conn, &why);
+}
+
+static void reset_fails_what_is_in_flight_and_dials_again_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct ask first = {.then = reset_conn}, second = {0};
+    make_ready(f);
+    ask_heartbeat(f, &first);
+    ask_heartbeat(f, &second);
+    wait_for(f, &second);
+    assert_int_equal(second.error.code, CAFKA_ERR_STATE);
+    assert_int_equal(f->down, 0);
+    assert_int_equal(conn_blocked_until_ms(f->conn), 0);
+    make_ready(f);
+}
+
+/* --- memory --- */
+
+static bool settled(void *arg)
+{
+    struct fixture *f = arg;
+    return f->down || (f->conn && conn_state(f->conn) == CONN_READY);
+}
+
+static void without_memory_it_fails_and_works_again_later(void **state)
+{
+    struct fixture *f = *state;
+    for (unsigned long k = 1; k < 60; k++) {
+        struct ask ask = {0};
+        cafka_error err = {0};
+        conn_free(f->conn);
+        f->conn = NULL;
+        f->down = 0;
+        int rc = 0;
+        mem_fail_after(k, 0);
+        rc = open_conn(f, &err);
+        if (!rc)
+            conn_open(f->conn);
+        mem_fail_after(0, 0); /* the script broker shares the allocator, and must not fail */
+        if (rc) {
+            assert_int_equal(rc, CAFKA_ERR_MEMORY);
+            continue;
+        }
+        assert_true(test_run_until(f->loop, settled, f, 5000));
+        if (conn_state(f->conn) != CONN_READY)
+            make_ready(f);
+        mem_fail_after(k, 0);
+        rc = send_heartbeat(f, &ask, &err);
+        mem_fail_after(0, 0);
+        if (rc) {
+            assert_int_equal(rc, CAFKA_ERR_MEMORY);
+            assert_int_equal(ask.done, 0);
+            test_run_ms(f->loop, 5);
+            continue;
+        }
+        wait_for(f, &ask);
+        assert_int_equal(ask.error.code, 0);
+    }
+}
+
+/* --- backoff --- */
+
+static void backoff_doubles_with_jitter_and_stops_at_the_maximum(void **state)
+{
+    struct fixture *f = *state;
+    const cafka_env *env = f->world.env;
+    bool varied = false;
+    for (unsigned attempts = 0; attempts < 70; attempts++) {
+        int64_t nominal = attempts < 10 ? INT64_C(100) << attempts : 1000;
+        nominal = nominal < 1000 ? nominal : 1000;
+        int64_t wait = backoff_after(env, 100, 1000, attempts);
+        assert_in_range(wait, nominal * 8 / 10, nominal * 12 / 10 < 1000 ? nominal * 12 / 10 : 1000);
+        varied = varied || wait != nominal;
+    }
+    assert_true(varied);
+    assert_int_equal(backoff_after(env, 100, 100, 5), 100);
+    assert_int_equal(backoff_after(env, 100, 50, 5), 100);
+    assert_int_equal(backoff_after(env, 0, 1000, 3), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_new_connection_asks_for_versions_and_is_ready),
+        TEST(the_highest_common_version_is_used),
+        TEST(error_35_is_answered_with_the_version_that_the_broker_lists),
+        TEST(error_35_with_an_empty_list_means_version_0),
+        TEST(a_broker_that_closes_on_new_versions_is_asked_with_version_0),
+        TEST(a_broker_that_refuses_every_version_is_told_in_the_error),
+        TEST(requests_are_pipelined_up_to_the_limit_and_answered_in_order),
+        TEST(answers_come_in_order_and_free_their_slots),
+        TEST(a_request_in_steady_state_allocates_nothing),
+        TEST(a_request_without_answer_closes_the_connection_in_time),
+        TEST(throttled_the_connection_sends_nothing_and_its_time_does_not_count),
+        TEST(an_old_version_leaves_throttling_to_the_broker),
+        TEST(a_request_without_response_is_done_once_written),
+        TEST(pieces_arrive_where_they_belong),
+        TEST(a_cancelled_request_is_never_done_and_the_others_are),
+        TEST(a_wrong_correlation_id_closes),
+        TEST(a_length_of_2_GB_closes_without_memory),
+        TEST(a_negative_length_closes),
+        TEST(an_answer_too_short_for_a_header_closes),
+        TEST(half_an_answer_is_a_broken_connection),
+        TEST(an_answer_that_cannot_be_decoded_is_reported_and_closes),
+        TEST(an_answer_that_nobody_asked_for_closes),
+        TEST(an_answer_before_the_request_is_written_closes),
+        TEST(cancelling_a_half_written_request_closes),
+        TEST(an_HTTP_port_is_recognised),
+        TEST(a_TLS_port_is_recognised),
+        TEST(a_port_that_says_nothing_is_left_after_the_setup_timeout),
+        TEST(garbage_instead_of_versions_is_an_error),
+        TEST(attempts_come_at_doubled_intervals_up_to_the_maximum),
+        TEST(a_broker_that_comes_back_is_found_again),
+        TEST(an_idle_connection_is_closed_without_an_error),
+        TEST(a_broker_that_moved_is_left_once_it_has_answered),
+        TEST(a_name_without_address_is_an_error),
+        TEST(it_can_be_freed_while_dialing_and_before),
+        TEST(it_can_be_freed_with_requests_in_flight),
+        TEST(it_can_be_freed_inside_done),
+        TEST(it_can_be_freed_inside_done_of_a_failure),
+        TEST(reset_fails_what_is_in_flight_and_dials_again_at_once),
+        TEST(without_memory_it_fails_and_works_again_later),
+        TEST(backoff_doubles_with_jitter_and_stops_at_the_maximum),
+    };
+    return cmocka_run_group_tests_name("conn", tests, NULL, NULL);
+}
