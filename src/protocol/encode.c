@@ -257,10 +257,16 @@ static void put_unknown(struct encoder *e, const struct unknown_tag *unknown)
         memcpy(place, unknown->payload.data, unknown->payload.size);
 }
 
-static bool is_sent(const struct encoder *e, const struct table *t, const struct field *f,
-                    const uint8_t *item)
+/* Which of the tagged fields are written, a bit each (the generator allows at most 32). */
+static uint32_t find_sent(const struct encoder *e, const struct table *t, const uint8_t *item)
 {
-    return field_in(f, e->version) && !field_is_default(t, f, item + f->offset);
+    uint32_t sent = 0;
+    for (size_t i = 0; i < t->tagged_count; i++) {
+        const struct field *f = &t->fields[t->tagged[i]];
+        if (field_in(f, e->version) && !field_is_default(t, f, item + f->offset))
+            sent |= 1u << i;
+    }
+    return sent;
 }
 
 /* Unknown tags must ascend and must not be those of a known field. */
@@ -285,15 +291,11 @@ static bool encode_tags(struct encoder *e, const struct table *t, const uint8_t 
     const struct unknown_tags *unknown = unknown_tags_of(t, item);
     if (unknown && !check_unknown(e, t, unknown))
         return false;
-    uint32_t sent = 0;
-    for (size_t i = 0; i < t->tagged_count; i++)
-        sent += is_sent(e, t, &t->fields[t->tagged[i]], item);
+    uint32_t sent = find_sent(e, t, item);
     int32_t next = 0, unknown_count = unknown ? unknown->count : 0;
-    put_uvarint(e, sent + (uint32_t)unknown_count);
-    for (size_t i = 0; sent && i < t->tagged_count; i++) {
-        const struct field *f = &t->fields[t->tagged[i]];
-        if (!is_sent(e, t, f, item))
-            continue;
+    put_uvarint(e, (uint32_t)__builtin_popcount(sent) + (uint32_t)unknown_count);
+    for (; sent; sent &= sent - 1) {
+        const struct field *f = &t->fields[t->tagged[__builtin_ctz(sent)]];
         while (next < unknown_count && unknown->tags[next].tag < (uint32_t)f->tag)
             put_unknown(e, &unknown->tags[next++]);
         if (!put_tagged(e, f, item + f->offset))

@@ -255,6 +255,8 @@ def check_fields(fields, where, in_tag=False):
     tags = [field.tag for field in fields if field.tag >= 0]
     if len(set(tags)) != len(tags):
         fail(where, "a tag occurs twice")
+    if len(tags) > 32:
+        fail(where, "encode.c keeps a bit for each tagged field, in 32 bits")
 
 
 def parse_message_head(message, lines, where):

@@ -166,5 +166,10 @@ bool message_equal(const struct message *m, int version, const void *a, const vo
 
 bool field_is_default(const struct table *t, const struct field *f, const void *member)
 {
-    return member_equal(f, ALL_VERSIONS, member, (const char *)t->defaults + f->offset);
+    const char *normal = (const char *)t->defaults + f->offset;
+    /* Mostly it is, to the last bit, whatever is inside. Equal bits are equal values. */
+    if (f->type == FIELD_STRUCT && !(f->flags & (FIELD_ARRAY | FIELD_POINTER)) &&
+        !memcmp(member, normal, f->table->size))
+        return true;
+    return member_equal(f, ALL_VERSIONS, member, normal);
 }
