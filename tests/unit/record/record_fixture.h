@@ -1,5 +1,5 @@
 /*
- * record_fixture.h - what the tests of the record room share: golden lines, their files, bytes.
+ * record_fixture.h - what the tests of the record room share: golden texts, their lines, bytes.
  */
 #ifndef TESTS_RECORD_FIXTURE_H
 #define TESTS_RECORD_FIXTURE_H
@@ -14,37 +14,20 @@
 
 #include <cmocka.h>
 
+#include "lib/files.h"
 #include "util/alloc.h"
 #include "util/bytes.h"
 
-/* A whole file; NULL if it is not there. Freed with free(). */
-static inline char *read_whole(const char *path, size_t *size)
+/* The text of a golden file; the test is skipped where there is none. Freed with free(). */
+static inline char *golden_text(const char *name)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return NULL;
-    size_t capacity = 1 << 16, used = 0, got;
-    char *text = malloc(capacity + 1);
-    while (text && (got = fread(text + used, 1, capacity - used, f)) > 0)
-        if ((used += got) == capacity)
-            text = realloc(text, (capacity *= 2) + 1);
-    fclose(f);
-    if (text)
-        text[used] = 0;
-    *size = used;
+    const char *path = golden_path(name);
+    size_t size;
+    if (!path)
+        skip();
+    char *text = file_read(path, &size);
+    assert_non_null(text);
     return text;
-}
-
-/* A path below the golden data: $CAFKA_SHARED/golden, or ../shared/golden beside the sources. */
-static inline const char *golden_path(const char *name)
-{
-    static char path[4096];
-    const char *shared = getenv("CAFKA_SHARED");
-    if (shared)
-        snprintf(path, sizeof path, "%s/golden/%s", shared, name);
-    else
-        snprintf(path, sizeof path, "%s/../shared/golden/%s", TOP_SRCDIR, name);
-    return path;
 }
 
 /* Lines of a text that is cut up in place. */
