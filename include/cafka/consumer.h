@@ -200,8 +200,10 @@ CAFKA_API int cafka_consumer_watermarks(cafka_consumer *consumer, const char *to
 CAFKA_API int cafka_consumer_partitions(cafka_consumer *consumer, const char *topic, int64_t timeout_ms,
                                         int32_t *count, cafka_error *err);
 
-/* End the wait of the call that blocks now, or else of the next one that would: it returns
- * CAFKA_ERR_WAKEUP. Never loses records. Any thread, and signal handlers. */
+/*
+ * End the wait of the call that blocks now; if none does, the next poll or call that would block
+ * ends at once. It returns CAFKA_ERR_WAKEUP, and no record is lost. Any thread, and signal handlers.
+ */
 CAFKA_API void cafka_consumer_wakeup(cafka_consumer *consumer);
 
 /*

@@ -61,14 +61,14 @@ char *arena_strndup(struct arena *a, const char *text, size_t length)
 
 void arena_reset(struct arena *a)
 {
-    while (a->blocks && a->blocks->next) {
-        struct arena_block *block = a->blocks;
-        a->blocks = block->next;
-        mem_free(block);
-    }
-    if (a->blocks)
-        a->blocks->used = 0;
-    a->used = 0;
+    struct arena_block *kept = a->blocks;
+    if (!kept)
+        return;
+    a->blocks = kept->next;
+    arena_fini(a);
+    kept->next = NULL;
+    kept->used = 0;
+    a->blocks = kept;
 }
 
 void arena_fini(struct arena *a)

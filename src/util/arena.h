@@ -1,8 +1,9 @@
 /*
  * arena.h - memory that is freed all at once, with a limit.
  *
- * Decoded messages live in one. Zeroed is valid and has no limit. arena_reset() keeps the first
- * block, so that a loop that decodes message after message allocates nothing.
+ * Decoded messages live in one. Zeroed is valid and has no limit. arena_reset() keeps the
+ * newest block, which is the largest, so that a loop that decodes message after message soon
+ * allocates nothing.
  */
 #ifndef CAFKA_UTIL_ARENA_H
 #define CAFKA_UTIL_ARENA_H
