@@ -2,9 +2,7 @@
  * fetch_queue.h - what the loop hands to the application: fetched data, positions, errors.
  *
  * A chunk of data is the batches that one answer held for one partition, in the memory they
- * arrived in. The loop has looked at every batch header: it checked the CRC and then wrote into
- * that field (nobody needs it any more) what is to be done with the batch, so that the application
- * does not look again.
+ * arrived in, marked by the loop (batch_marks.h).
  *
  * The loop wakes the application only if it waits: `waiting` and the list are a Dekker pair.
  *
@@ -22,9 +20,6 @@ enum chunk_kind {
     CHUNK_POSITION, /* position is where the partition starts */
     CHUNK_ERROR
 };
-
-/* In the CRC field of a v2 batch in a chunk. */
-enum batch_mark { BATCH_DELIVER, BATCH_SKIP, BATCH_CORRUPT };
 
 struct chunk {
     struct mpsc_item link; /* first */

@@ -3,7 +3,7 @@
  */
 #include "consumer/reader.h"
 
-#include "protocol/errors.h"
+#include "consumer/batch_marks.h"
 #include "util/alloc.h"
 
 /* Memory that a fetch keeps alive. The first few need no allocation. */
@@ -233,7 +233,7 @@ static int open_batch(struct fetch_reader *reader, struct bytes batch, cafka_err
     return CAFKA_OK;
 }
 
-/* Is the batch under the cursor to be handed out? Reads the mark that the loop left (fetch_queue.h). */
+/* Is the batch under the cursor to be handed out? Reads the mark that the loop left (batch_marks.h). */
 static bool is_wanted(const struct batch_slice *slice, const struct batch_header *h, int64_t position)
 {
     if (slice->magic == BATCH_MAGIC && h->crc == BATCH_SKIP)

@@ -1,0 +1,28 @@
+/*
+ * batch_marks.h - what the loop finds out about fetched batches, written where the application
+ * will read it: into the CRC field of each batch of magic 2, which nobody needs once it is checked.
+ *
+ * So no list of batches is kept beside the bytes, and no CRC is computed twice. Batches of older
+ * formats are left alone and checked by whoever opens them.
+ *
+ * Thread: the loop's, before the bytes are handed on.
+ */
+#ifndef CAFKA_CONSUMER_BATCH_MARKS_H
+#define CAFKA_CONSUMER_BATCH_MARKS_H
+
+#include "consumer/aborted.h"
+
+enum batch_mark { BATCH_DELIVER, BATCH_SKIP, BATCH_CORRUPT };
+
+/*
+ * Go through the batches of `records`: check them, and mark in each one's CRC field whether it is
+ * to be delivered (enum batch_mark). *used is the length of what may be handed on, whole batches
+ * only, and *next_offset the offset behind it. Pure but for the marks; `filter` is NULL unless
+ * read_committed.
+ * Errors: CAFKA_ERR_CORRUPT  a batch is damaged: it is marked so, ends the walk, and counts in *used
+ *         CAFKA_ERR_MEMORY
+ */
+int fetch_mark_batches(struct bytes records, int64_t fetch_offset, bool check_crcs,
+                       struct aborted_filter *filter, size_t *used, int64_t *next_offset, cafka_error *err);
+
+#endif
