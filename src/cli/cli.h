@@ -7,9 +7,12 @@
 #ifndef CAFKA_CLI_CLI_H
 #define CAFKA_CLI_CLI_H
 
+int cli_bench(int argc, char **argv);
 int cli_config(int argc, char **argv);
+int cli_consume(int argc, char **argv);
 int cli_log(int argc, char **argv); /* log dump */
 int cli_log_dump(int argc, char **argv);
+int cli_produce(int argc, char **argv);
 int cli_wire(int argc, char **argv);
 
 #endif
