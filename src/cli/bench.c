@@ -4,6 +4,8 @@
  * The last line of the output is one measure of the whole run (docs/TESTING.md). CPU time is that
  * of the whole process, client threads included.
  */
+#include "config.h"
+
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /*
  * consume.c - `cafka consume`: the records of topics, each as a line of a given form.
  */
+#include "config.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /*
  * options.c - see options.h.
  */
+#include "config.h"
+
 #include "cli/options.h"
 
 #include <errno.h>

@@ -1,6 +1,8 @@
 /*
  * produce.c - `cafka produce`: one record for each line of a file.
  */
+#include "config.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>

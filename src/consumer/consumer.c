@@ -76,11 +76,16 @@ int consumer_wait(cafka_consumer *consumer, int64_t deadline, cafka_error *err)
     return rc;
 }
 
+static void signal_application(void *user)
+{
+    cafka_consumer *consumer = user;
+    client_signal(&consumer->client, consumer->reader->queue.event);
+}
+
 void cafka_consumer_wakeup(cafka_consumer *consumer)
 {
-    const struct fetch_queue *queue = &consumer->reader->queue;
     atomic_store(&consumer->woken, true);
-    queue->env->event_signal(queue->env, queue->event);
+    signal_application(consumer);
 }
 
 /* --- from the application to the loop --- */
@@ -182,6 +187,13 @@ static void broker_writable(void *room, struct broker *broker, enum lane lane)
         fetcher_broker_writable(&consumer->fetcher, broker);
 }
 
+/* Nothing was in flight, or it would have been told to the request: open it again for the next fetch. */
+static void broker_down(void *room, struct broker *broker, enum lane lane, const cafka_error *why)
+{
+    (void)why;
+    broker_writable(room, broker, lane);
+}
+
 /* --- open --- */
 
 static void stop_on_loop(struct loop_task *task);
@@ -200,11 +212,14 @@ static int open_parts(cafka_consumer *consumer, cafka_error *err)
         return rc;
     struct client_options options = {.settings = &settings->client,
                                      .hooks = {.topic_changed = topic_changed,
-                                               .broker_writable = broker_writable},
+                                               .broker_writable = broker_writable,
+                                               .broker_down = broker_down},
                                      .room = consumer,
                                      .max_in_flight = {[LANE_DATA] = 1}};
     rc = client_open(&consumer->client, &options, err);
     consumer->opened = !rc;
+    consumer->reader->queue.signal = signal_application;
+    consumer->reader->queue.signal_user = consumer;
     return rc;
 }
 

@@ -83,9 +83,10 @@ static void handle_out_of_range(struct fetcher *fetcher, struct consumer_partiti
 static void take_hint(struct fetcher *fetcher, struct consumer_partition *p, const partition_answer *answer)
 {
     const struct fetch_response_leader_id_and_epoch *leader = &answer->current_leader;
-    if (leader->leader_id >= 0 && leader->leader_epoch >= 0)
+    if (leader->leader_id >= 0 && leader->leader_epoch >= 0 &&
         metadata_hint_leader(fetcher->client->metadata, p->loop.topic->metadata, p->partition,
-                             leader->leader_id, leader->leader_epoch);
+                             leader->leader_id, leader->leader_epoch))
+        fetcher_topic_changed(fetcher, p->loop.topic->metadata, METADATA_LEADERS);
 }
 
 static void handle_error(struct fetcher *fetcher, struct consumer_partition *p, const partition_answer *answer)

@@ -74,7 +74,11 @@ void fetch_queue_push(struct fetch_queue *queue, struct chunk *chunk)
 void fetch_queue_wake(struct fetch_queue *queue)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load(&queue->waiting) && atomic_exchange(&queue->waiting, false))
+    if (!atomic_load(&queue->waiting) || !atomic_exchange(&queue->waiting, false))
+        return;
+    if (queue->signal)
+        queue->signal(queue->signal_user);
+    else
         queue->env->event_signal(queue->env, queue->event);
 }
 

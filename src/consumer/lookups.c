@@ -186,7 +186,7 @@ static void look_at_topic(void *arg)
     call->count = topic->known && !topic->error.code ? topic->partition_count : -1;
     int code = topic->error.code;
     call->final = code && (!protocol_error_retriable(code) ||
-                           (code == ERR_UNKNOWN_TOPIC_OR_PARTITION && topic->unknown_answers >= BELIEVE_UNKNOWN));
+                           (code == ERR_UNKNOWN_TOPIC_OR_PARTITION && topic->unhelpful >= BELIEVE_UNKNOWN));
     if (!code && call->count < 0)
         call->last = *metadata_last_error(call->consumer->client.metadata);
 }
