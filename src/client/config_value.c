@@ -277,7 +277,7 @@ static const char *shown(const struct property *property, const char *value, cha
     if (property->type == CAFKA_TYPE_PASSWORD)
         return "(hidden)";
     size_t i = 0;
-    for (; value[i] && i < 40; i++)
+    for (; i < 40 && value[i]; i++)
         out[i] = (unsigned char)value[i] < ' ' || value[i] == 0x7f ? '?' : value[i];
     memcpy(out + i, value[i] ? "..." : "", value[i] ? 4 : 1);
     return out;

@@ -6,6 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* what they are for the analyzer */
+#undef error_set
+#undef error_set_flags
+#undef error_errno
+
 unsigned (*error_flags_hook)(int code);
 const char *(*error_name_hook)(int code);
 

@@ -32,6 +32,12 @@ void error_clear(cafka_error *err);
 /* Default flags of a code. */
 unsigned error_flags(int code);
 
+#ifdef __clang_analyzer__ /* let it see what they return: the code */
+#define error_set(err, code, ...) (error_set((err), (code), __VA_ARGS__), (code))
+#define error_set_flags(err, code, ...) (error_set_flags((err), (code), __VA_ARGS__), (code))
+#define error_errno(err, code, ...) (error_errno((err), (code), __VA_ARGS__), (code))
+#endif
+
 extern unsigned (*error_flags_hook)(int code);
 extern const char *(*error_name_hook)(int code);
 
