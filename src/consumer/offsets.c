@@ -271,6 +271,22 @@ static int32_t leader_of(const struct offset_query *query)
     return known ? known->leader : -1;
 }
 
+/* A broker refuses a request that names a partition twice: a second query for it goes in the next. */
+static void leave_doubles(struct offset_request *request)
+{
+    size_t kept = 1;
+    for (size_t i = 1; i < request->count; i++) {
+        struct offset_query *query = request->queries[i];
+        if (by_topic(&request->queries[kept - 1], &query)) {
+            request->queries[kept++] = query;
+        } else {
+            query->request = NULL;
+            list_push_back(&request->lookup->waiting, &query->link);
+        }
+    }
+    request->count = kept;
+}
+
 /* All ready queries of one leader in one request. False: no memory, try later. */
 static bool send_to(struct offset_lookup *lookup, int32_t leader, int64_t now_ms)
 {
@@ -292,6 +308,7 @@ static bool send_to(struct offset_lookup *lookup, int32_t leader, int64_t now_ms
         list_remove(link);
     }
     qsort(request->queries, request->count, sizeof *request->queries, by_topic);
+    leave_doubles(request);
     fill_body(request, lookup);
     list_push_back(&lookup->requests, &request->link);
     client_call(lookup->client, &request->call, leader, LANE_CONTROL);
