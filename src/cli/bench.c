@@ -67,6 +67,10 @@ static bool parse(struct bench_job *job, int argc, char **argv)
     struct option_use use;
     int kind;
     while ((kind = option_next(&walk, &use)) >= 0) {
+        if (kind == 1 && !strcmp(use.name, "--help")) {
+            fputs(usage, stdout);
+            exit(0);
+        }
         if (kind == 1 ? !take_option(job, &use) : job->mode != NULL)
             return false;
         if (kind == 0)
@@ -270,7 +274,7 @@ int cli_bench(int argc, char **argv)
     if (parse(&job, argc, argv))
         status = run(&job);
     else
-        fputs(usage, stderr);
+        fprintf(stderr, "(cafka bench --help tells more)\n");
     cafka_config_free(job.config);
     return status;
 }

@@ -14,7 +14,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 
-enum { TOPICS_MAX = 256, WAIT_MS = 200, LOOKUP_MS = 30000, CLOSE_MS = 5000, OUTPUT_BUFFER = 1 << 20 };
+enum { TOPICS_MAX = 256, WAIT_MS = 200, LOOKUP_MS = 15000, CLOSE_MS = 5000, OUTPUT_BUFFER = 1 << 20 };
 
 enum start { START_BY_PROPERTY, START_BEGINNING, START_END, START_OFFSET, START_TIME };
 
@@ -108,9 +108,14 @@ static bool parse(struct consume_job *job, int argc, char **argv)
     struct option_walk walk = {.argc = argc, .at = 1, .argv = argv, .with_value = with_value};
     struct option_use use;
     int kind;
-    while ((kind = option_next(&walk, &use)) >= 0)
+    while ((kind = option_next(&walk, &use)) >= 0) {
+        if (kind == 1 && !strcmp(use.name, "--help")) {
+            fputs(usage, stdout);
+            exit(0);
+        }
         if (kind == 1 ? !take_option(job, &use) : !add_topic(job, use.argument))
             return false; /* words behind the options are topics too */
+    }
     if (kind == -1 && !job->topic_count)
         complain("consume needs a topic (-t)");
     return kind == -1 && job->topic_count;
@@ -359,10 +364,21 @@ static bool start(struct consume_job *job)
     return false;
 }
 
+/* A reader that mistypes a topic must not make one, unless it was told so. */
+static bool reads_do_not_create(struct consume_job *job)
+{
+    const char *value;
+    int source;
+    if (cafka_config_get(job->config, "allow.auto.create.topics", CAFKA_FOR_CONSUMER, &value, &source, NULL) ||
+        source != CAFKA_CONFIG_DEFAULT)
+        return true;
+    return option_set(job->config, "allow.auto.create.topics", "false");
+}
+
 static int run(struct consume_job *job)
 {
     cafka_error err = {0};
-    if (cafka_consumer_new(&job->consumer, job->config, &err)) {
+    if (!reads_do_not_create(job) || cafka_consumer_new(&job->consumer, job->config, &err)) {
         complain_error("consume", &err);
         return err.code == CAFKA_ERR_CONFIG ? EXIT_USAGE : 1;
     }
@@ -392,7 +408,7 @@ int cli_consume(int argc, char **argv)
     if (parse(&job, argc, argv))
         status = run(&job);
     else
-        fputs(usage, stderr);
+        fprintf(stderr, "(cafka consume --help tells more)\n");
     free(job.positions);
     cafka_config_free(job.config);
     return status;

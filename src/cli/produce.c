@@ -109,6 +109,10 @@ static bool parse(struct produce_job *job, int argc, char **argv)
     struct option_use use;
     int kind;
     while ((kind = option_next(&walk, &use)) >= 0) {
+        if (kind == 1 && !strcmp(use.name, "--help")) {
+            fputs(usage, stdout);
+            exit(0);
+        }
         if (kind == 1 ? !take_option(job, &use) : job->file != NULL)
             return false;
         if (kind == 0)
@@ -233,7 +237,7 @@ int cli_produce(int argc, char **argv)
     if (parse(&job, argc, argv))
         status = run(&job);
     else
-        fputs(usage, stderr);
+        fprintf(stderr, "(cafka produce --help tells more)\n");
     cafka_config_free(job.config);
     return status;
 }

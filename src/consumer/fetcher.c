@@ -359,9 +359,10 @@ bool fetcher_change(struct fetcher *fetcher, struct consumer_partition *p, const
 void fetcher_topic_changed(struct fetcher *fetcher, struct metadata_topic *metadata, unsigned what)
 {
     struct consumer_topic *topic = metadata->user;
+    struct list *link, *after;
+    offset_lookup_kick(fetcher->lookup); /* of topics that are not assigned, too */
     if (!topic)
         return;
-    struct list *link, *after;
     list_each(link, after, &topic->partitions) {
         struct consumer_partition *p = list_item(link, struct consumer_partition, loop.link);
         if (what & METADATA_RECREATED && p->loop.session.session)
@@ -370,7 +371,6 @@ void fetcher_topic_changed(struct fetcher *fetcher, struct metadata_topic *metad
             p->loop.not_before_ms = p->loop.attempts ? 0 : p->loop.not_before_ms;
         place(fetcher, p);
     }
-    offset_lookup_kick(fetcher->lookup);
     fetcher_poke(fetcher);
 }
 
