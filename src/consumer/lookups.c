@@ -160,7 +160,7 @@ int cafka_consumer_end_offsets(cafka_consumer *consumer, cafka_position *positio
 /* --- partitions of a topic --- */
 
 /* So many answers "unknown topic" in a row are believed: one that is being made needs a moment. */
-enum { BELIEVE_UNKNOWN = 3 };
+enum { BELIEVE_UNKNOWN = 3, LOOK_AGAIN_MS = 100 };
 
 struct partitions_call {
     cafka_consumer *consumer;
@@ -203,7 +203,11 @@ static int wait_for_topic(struct partitions_call *call, int64_t timeout_ms, cafk
     int64_t deadline = client_deadline(&consumer->client, timeout_ms);
     int rc = client_run(&consumer->client, look_at_topic, call, err);
     while (!rc && call->count < 0 && !call->final) {
-        rc = consumer_wait(consumer, deadline, err);
+        error_clear(err);
+        int64_t look_again = consumer->client.env->now(consumer->client.env) + LOOK_AGAIN_MS * NS_PER_MS;
+        rc = consumer_wait(consumer, look_again < deadline ? look_again : deadline, err);
+        if (rc == CAFKA_ERR_TIMEOUT && look_again < deadline)
+            rc = CAFKA_OK; /* an answer that changes nothing wakes nobody, but is counted */
         int again = client_run(&consumer->client, look_at_topic, call, NULL);
         rc = rc ? rc : again;
         reader_take_news(consumer->reader);
