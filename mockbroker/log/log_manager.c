@@ -232,15 +232,12 @@ static int settle_meta(struct log_manager *manager, const char *cluster_id, cafk
         char *text;
         size_t size;
         int rc = env_read_file(manager->env, path, LIMIT, &text, &size, err);
-        if (!rc)
-            rc = check_meta(manager, text, cluster_id, err);
-        if (rc == CAFKA_OK)
-            mem_free(text);
-        else {
-            if (rc == CAFKA_ERR_CONFIG)
-                mem_free(text);
+        if (rc)
             return rc;
-        }
+        rc = check_meta(manager, text, cluster_id, err);
+        mem_free(text);
+        if (rc)
+            return rc;
     }
     bool complete = there && manager->cluster_id[0] && !uuid_is_zero(manager->directory_id);
     if (complete)
@@ -459,6 +456,38 @@ static int find_partitions(struct log_manager *manager, cafka_error *err)
     return CAFKA_OK;
 }
 
+static bool is_there(const struct log_manager *manager, const char *topic, int topic_size,
+                     int32_t partition)
+{
+    char path[LOG_PATH_SIZE];
+    cafka_file_info info;
+    snprintf(path, sizeof path, "%s/%.*s-%d", manager->directory, topic_size, topic, partition);
+    return manager->env->path_info(manager->env, path, &info) == 0;
+}
+
+/* Lines of the checkpoints whose directory is gone mean nothing. */
+static void forget_the_gone(struct log_manager *manager)
+{
+    const struct map_entry *e;
+    for (size_t i = 0; (e = map_next(&manager->remembered, &i));) {
+        const char *space = strrchr(e->key, ' ');
+        if (!is_there(manager, e->key, (int)(space - e->key), (int32_t)strtol(space + 1, NULL, 10)))
+            mem_free(map_remove(&manager->remembered, e->key, e->key_size));
+    }
+}
+
+/* Was every log opened, and so repaired, that was found at start and is still there? */
+static bool all_were_opened(const struct log_manager *manager)
+{
+    for (size_t i = 0; i < manager->found_count; i++) {
+        const struct found_partition *found = &manager->found[i];
+        if (!log_manager_find(manager, found->topic, found->partition) &&
+            is_there(manager, found->topic, (int)strlen(found->topic), found->partition))
+            return false;
+    }
+    return true;
+}
+
 /* The mark says that the last stop was clean, once. */
 static int take_clean_mark(struct log_manager *manager, cafka_error *err)
 {
@@ -512,6 +541,8 @@ static int load(struct log_manager *manager, const struct log_manager_options *o
         rc = read_checkpoints(manager, err);
     if (!rc)
         rc = find_partitions(manager, err);
+    if (!rc)
+        forget_the_gone(manager);
     if (!rc && manager->was_clean)
         rc = drop_clean_mark(manager, err);
     return rc;
@@ -814,12 +845,12 @@ int log_manager_close(struct log_manager *manager, cafka_error *err)
         if (!rc)
             rc = sealed;
     }
-    /* logs that nobody opened were not repaired: the next start must still know that */
-    bool all_open = manager->was_clean || !manager->remembered.count;
+    /* the next start must still know that a log which nobody opened was not repaired */
+    bool trustworthy = manager->was_clean || all_were_opened(manager);
     int saved = log_manager_checkpoint(manager, rc ? NULL : err);
     if (!rc)
         rc = saved;
-    if (!rc && all_open)
+    if (!rc && trustworthy)
         rc = write_clean_mark(manager, err);
     log_manager_abandon(manager);
     return rc;
