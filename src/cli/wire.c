@@ -54,19 +54,20 @@ static int read_line(struct str text, struct arena *arena, struct line *line, ca
             if (!read_member(&j, arena, key, line))
                 break;
     if (!json_end(&j))
-        return error_set(err, CAFKA_ERR_ARGUMENT, "the line is no JSON object of the expected form: %s",
-                         j.problem);
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "the line is no JSON object of the expected form: %s", j.problem);
     if (!line->name.data || !line->has_version)
         return error_set(err, CAFKA_ERR_ARGUMENT, "the line needs \"name\" and \"version\"");
     return CAFKA_OK;
 }
 
-static int find_message(const struct line *line, struct arena *arena, const struct message **message,
-                        void **body, cafka_error *err)
+static int find_message(const struct line *line, struct arena *arena,
+                        const struct message **message, void **body, cafka_error *err)
 {
     *message = message_find(line->name);
     if (!*message)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "no message is called \"%.*s\"", STR_ARG(line->name));
+        return error_set(err, CAFKA_ERR_ARGUMENT, "no message is called \"%.*s\"",
+                         (int)line->name.size, line->name.data);
     *body = arena_alloc(arena, message_struct_size(*message));
     return *body ? CAFKA_OK : error_set(err, CAFKA_ERR_MEMORY, "no memory for a message");
 }
@@ -80,8 +81,8 @@ static void put_head(struct buffer *out, const struct line *line)
 
 static int decode(const struct line *line, struct arena *arena, struct buffer *out, cafka_error *err)
 {
-    const struct message *message;
-    void *body;
+    const struct message *message = NULL;
+    void *body = NULL;
     struct buffer tags = {0};
     if (!line->hex.data)
         return error_set(err, CAFKA_ERR_ARGUMENT, "the line needs \"hex\"");
@@ -106,8 +107,8 @@ static int decode(const struct line *line, struct arena *arena, struct buffer *o
 
 static int encode(const struct line *line, struct arena *arena, struct buffer *out, cafka_error *err)
 {
-    const struct message *message;
-    void *body;
+    const struct message *message = NULL;
+    void *body = NULL;
     struct encoded bytes = {0};
     int version = (int)line->version;
     if (!line->json.data)
@@ -129,7 +130,8 @@ static int encode(const struct line *line, struct arena *arena, struct buffer *o
     return rc;
 }
 
-typedef int convert(const struct line *line, struct arena *arena, struct buffer *out, cafka_error *err);
+typedef int convert(const struct line *line, struct arena *arena, struct buffer *out,
+                    cafka_error *err);
 
 static void put_error(struct buffer *out, const cafka_error *err)
 {
@@ -194,6 +196,7 @@ int cli_wire(int argc, char **argv)
     if (argc == 2 && !strcmp(argv[1], "encode"))
         return convert_all(encode);
     fprintf(stderr, "usage: cafka wire decode|encode\n"
-                    "reads one JSON object a line: {\"name\",\"version\",\"hex\"} or {\"name\",\"version\",\"json\"}\n");
+                    "reads one JSON object a line: {\"name\",\"version\",\"hex\"} or "
+                    "{\"name\",\"version\",\"json\"}\n");
     return 2;
 }

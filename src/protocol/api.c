@@ -86,8 +86,8 @@ int request_encode(const struct api *api, int version, int32_t correlation_id, s
 {
     encoded_clear(e);
     if (client_id.size > INT16_MAX)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "client.id has %zu bytes, at most 32767 are possible",
-                         client_id.size);
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "client.id has %zu bytes, at most 32767 are possible", client_id.size);
     int header = api_request_header_version(api, version);
     struct buffer *b = &e->bytes;
     buffer_put_be32(b, 0);
@@ -169,8 +169,9 @@ int response_head_decode(const struct api *api, int version, struct bytes frame,
     if (api_response_header_version(api, version) >= 1)
         skip_tags(&r);
     if (reader_failed(&r))
-        return error_set(err, CAFKA_ERR_PROTOCOL, "%s version %d of %zu bytes ends inside its header",
-                         api->response->name, version, frame.size);
+        return error_set(err, CAFKA_ERR_PROTOCOL,
+                         "%s version %d of %zu bytes ends inside its header", api->response->name,
+                         version, frame.size);
     *correlation_id = id;
     *size = frame.size - reader_left(&r);
     return CAFKA_OK;

@@ -50,7 +50,7 @@ struct records {
 };
 
 struct splice {
-    size_t at;   /* offset in encoded.bytes before which the external bytes go */
+    size_t at; /* offset in encoded.bytes before which the external bytes go */
     size_t size;
     void *external;
 };
@@ -89,7 +89,8 @@ void message_init(const struct message *m, void *out); /* defaults */
 
 /*
  * Decode `bytes` (a body without header). Takes at most 16 × bytes.size + 1 MiB of arena memory.
- * *used, if not NULL, gets the bytes read; if it is NULL bytes left over are an error.
+ * *used, if not NULL, gets the bytes read; if it is NULL bytes left over are an error. After a
+ * failure *out holds what was read before it, which is of no use.
  * Errors: CAFKA_ERR_PROTOCOL (names the field), CAFKA_ERR_MEMORY, CAFKA_ERR_UNSUPPORTED version.
  */
 int message_decode(const struct message *m, int version, struct bytes bytes, struct arena *arena,
@@ -130,15 +131,15 @@ struct api {
     const char *name; /* "Metadata" */
     const struct message *request, *response;
     int16_t min_version, max_version; /* what a 4.3.1 broker serves; max < min: not served */
-    int16_t client_throttle_from;     /* responses from this version on: the client honours ThrottleTimeMs; -1 none */
-    uint8_t listeners;                /* API_ON_… */
-    uint8_t route;                    /* API_ROUTE_… */
+    int16_t client_throttle_from; /* responses from this version on: the client honours ThrottleTimeMs; -1 none */
+    uint8_t listeners; /* API_ON_… */
+    uint8_t route;     /* API_ROUTE_… */
 };
 enum { API_ON_BROKER = 1, API_ON_CONTROLLER = 2, API_ON_ZK_BROKER = 4 };
 enum { API_ROUTE_ANY, API_ROUTE_GROUP, API_ROUTE_TXN, API_ROUTE_SHARE, API_ROUTE_CONTROLLER };
 
 /* api_keys.h (generated) names them: API_PRODUCE = 0, API_FETCH = 1, … */
-const struct api *api_find(int key);          /* NULL if there is none */
+const struct api *api_find(int key); /* NULL if there is none */
 const struct api *api_find_name(struct str name);
 /* What ApiVersions answers as minimum: min_version, but 0 for Produce though 0-2 are refused. */
 int api_advertised_min(const struct api *api);

@@ -41,8 +41,8 @@ static size_t left(const struct decoder *d)
 
 __attribute__((cold, noinline)) static bool fail_short(struct decoder *d, uint64_t need)
 {
-    d->rc = error_set(d->err, CAFKA_ERR_PROTOCOL, ": %" PRIu64 " bytes are needed, %zu are left", need,
-                      left(d));
+    d->rc = error_set(d->err, CAFKA_ERR_PROTOCOL, ": %" PRIu64 " bytes are needed, %zu are left",
+                      need, left(d));
     return false;
 }
 
@@ -69,7 +69,8 @@ __attribute__((cold, noinline)) static bool fail_in(struct decoder *d, const cha
     return false;
 }
 
-__attribute__((cold, noinline)) static bool fail_at(struct decoder *d, const struct field *f, int32_t index)
+__attribute__((cold, noinline)) static bool fail_at(struct decoder *d, const struct field *f,
+                                                    int32_t index)
 {
     error_prefix(d->err, "[%" PRId32 "]%s", index, f->type == FIELD_STRUCT ? "." : "");
     return false;
@@ -207,12 +208,9 @@ static bool take_scalar(struct decoder *d, const struct field *f, uint8_t *out)
         memcpy(out, d->at, 16);
         d->at += 16;
         return true;
-    case FIELD_STRING:
-        return take_string(d, f, out);
-    case FIELD_BYTES:
-        return take_bytes(d, f, out);
-    default:
-        return take_records(d, f, out);
+    case FIELD_STRING: return take_string(d, f, out);
+    case FIELD_BYTES: return take_bytes(d, f, out);
+    default: return take_records(d, f, out);
     }
 }
 
@@ -230,8 +228,9 @@ static void *allocate(struct decoder *d, size_t count, size_t size)
 static size_t element_min_size(const struct decoder *d, const struct field *f)
 {
     static const uint8_t fixed[FIELD_TYPES] = {
-        [FIELD_BOOL] = 1,  [FIELD_INT8] = 1,   [FIELD_INT16] = 2,   [FIELD_UINT16] = 2, [FIELD_INT32] = 4,
-        [FIELD_UINT32] = 4, [FIELD_INT64] = 8, [FIELD_FLOAT64] = 8, [FIELD_UUID] = 16,
+        [FIELD_BOOL] = 1,   [FIELD_INT8] = 1,    [FIELD_INT16] = 2,
+        [FIELD_UINT16] = 2, [FIELD_INT32] = 4,   [FIELD_UINT32] = 4,
+        [FIELD_INT64] = 8,  [FIELD_FLOAT64] = 8, [FIELD_UUID] = 16,
     };
     const struct table *t = f->table;
     if (f->type == FIELD_STRUCT)
@@ -310,7 +309,7 @@ static bool decode_pointer(struct decoder *d, const struct field *f, uint8_t *me
     uint8_t *item = NULL;
     if (present && !(item = allocate(d, 1, t->size)))
         return false;
-    memcpy(member, &item, sizeof item);
+    member_set_pointer(member, item);
     if (!item)
         return true;
     memcpy(item, t->defaults, t->size);
@@ -390,7 +389,7 @@ static bool decode_tags(struct decoder *d, const struct table *t, uint8_t *item)
             return false;
         d->at += size;
     }
-    memcpy(item + t->unknown_tags, &unknown, sizeof unknown);
+    member_set_pointer(item + t->unknown_tags, unknown);
     return true;
 }
 
@@ -417,7 +416,8 @@ static bool decode_item(struct decoder *d, const struct table *t, uint8_t *item)
 /* The arena's limit for this message; 0 if it need not change. */
 static size_t memory_limit(const struct arena *arena, size_t frame_size)
 {
-    size_t most = frame_size > (SIZE_MAX >> 8) / MEMORY_FACTOR ? SIZE_MAX >> 8 : frame_size * MEMORY_FACTOR;
+    size_t most =
+        frame_size > (SIZE_MAX >> 8) / MEMORY_FACTOR ? SIZE_MAX >> 8 : frame_size * MEMORY_FACTOR;
     size_t limit = arena->used + most + MEMORY_SLACK;
     return arena->limit && arena->limit < limit ? arena->limit : limit;
 }
@@ -425,9 +425,9 @@ static size_t memory_limit(const struct arena *arena, size_t frame_size)
 int message_decode(const struct message *m, int version, struct bytes bytes, struct arena *arena,
                    void *out, size_t *used, cafka_error *err)
 {
-    if (version < m->min_version || version > m->max_version)
-        return error_set(err, CAFKA_ERR_UNSUPPORTED, "%s has no version %d, only %d to %d", m->name,
-                         version, m->min_version, m->max_version);
+    int rc = message_check_version(m, version, err);
+    if (rc)
+        return rc;
     cafka_error failure = {0}; /* the path is put in front of it, which the caller's may not bear */
     const uint8_t *start = bytes.size ? bytes.data : (const uint8_t *)""; /* empty may be NULL */
     struct decoder d = {

@@ -36,7 +36,8 @@ __attribute__((cold, noinline)) static bool fail_in(struct encoder *e, const cha
     return false;
 }
 
-__attribute__((cold, noinline)) static bool fail_at(struct encoder *e, const struct field *f, int32_t index)
+__attribute__((cold, noinline)) static bool fail_at(struct encoder *e, const struct field *f,
+                                                    int32_t index)
 {
     error_prefix(e->err, "[%" PRId32 "]%s", index, f->type == FIELD_STRUCT ? "." : "");
     return false;
@@ -79,7 +80,8 @@ static void put_length(struct encoder *e, const struct field *f, int old_width, 
         store_be32(place, (uint32_t)length);
 }
 
-static bool put_view(struct encoder *e, const struct field *f, int old_width, const void *data, size_t size)
+static bool put_view(struct encoder *e, const struct field *f, int old_width, const void *data,
+                     size_t size)
 {
     if (!data && field_nullable(f, e->version) && !(f->flags & FIELD_ARRAY)) {
         put_length(e, f, old_width, -1);
@@ -87,6 +89,8 @@ static bool put_view(struct encoder *e, const struct field *f, int old_width, co
     }
     if (size > (f->type == FIELD_STRING ? INT16_MAX : INT32_MAX))
         return fail(e, CAFKA_ERR_TOO_LARGE, "longer than the protocol can say");
+    if (!data)
+        size = 0;
     put_length(e, f, old_width, (int32_t)size);
     uint8_t *place = extend(e, size);
     if (place && size)
@@ -133,8 +137,7 @@ static bool put_scalar(struct encoder *e, const struct field *f, const uint8_t *
     case FIELD_BYTES:
         memcpy(&view, value, sizeof view); /* struct str has the same shape */
         return put_view(e, f, f->type == FIELD_STRING ? LENGTH_16 : LENGTH_32, view.data, view.size);
-    case FIELD_RECORDS:
-        return put_records(e, f, value);
+    case FIELD_RECORDS: return put_records(e, f, value);
     case FIELD_BOOL:
     case FIELD_INT8:
         if ((place = extend(e, 1)))
@@ -270,13 +273,15 @@ static uint32_t find_sent(const struct encoder *e, const struct table *t, const 
 }
 
 /* Unknown tags must ascend and must not be those of a known field. */
-static bool check_unknown(struct encoder *e, const struct table *t, const struct unknown_tags *unknown)
+static bool check_unknown(struct encoder *e, const struct table *t,
+                          const struct unknown_tags *unknown)
 {
     for (int32_t i = 0; i < unknown->count; i++) {
         if (i && unknown->tags[i].tag <= unknown->tags[i - 1].tag)
             return fail(e, CAFKA_ERR_ARGUMENT, "unknown tags that do not ascend");
         if (unknown->tags[i].payload.size > INT32_MAX)
-            return fail(e, CAFKA_ERR_TOO_LARGE, "an unknown tag is longer than the protocol can say");
+            return fail(e, CAFKA_ERR_TOO_LARGE,
+                        "an unknown tag is longer than the protocol can say");
         for (size_t k = 0; k < t->tagged_count; k++) {
             const struct field *f = &t->fields[t->tagged[k]];
             if ((uint32_t)f->tag == unknown->tags[i].tag && field_in(f, e->version))
@@ -315,7 +320,8 @@ static bool encode_item(struct encoder *e, const struct table *t, const uint8_t 
         const uint8_t *member = item + f->offset;
         if (!field_in(f, e->version)) {
             if (!(f->flags & FIELD_IGNORABLE) && !field_is_default(t, f, member)) {
-                (void)fail(e, CAFKA_ERR_UNSUPPORTED, "the version has no such field, and its value matters");
+                (void)fail(e, CAFKA_ERR_UNSUPPORTED,
+                           "the version has no such field, and its value matters");
                 return fail_in(e, f->name);
             }
         } else if (f->tag < 0 && !encode_member(e, f, member)) {
@@ -332,9 +338,9 @@ static bool encode_item(struct encoder *e, const struct table *t, const uint8_t 
 int message_encode(const struct message *m, int version, const void *in, struct encoded *out,
                    cafka_error *err)
 {
-    if (version < m->min_version || version > m->max_version)
-        return error_set(err, CAFKA_ERR_UNSUPPORTED, "%s has no version %d, only %d to %d", m->name,
-                         version, m->min_version, m->max_version);
+    int rc = message_check_version(m, version, err);
+    if (rc)
+        return rc;
     cafka_error failure = {0}; /* the path is put in front of it, which the caller's may not bear */
     struct encoder e = {
         .out = out,
@@ -351,5 +357,6 @@ int message_encode(const struct message *m, int version, const void *in, struct 
     out->splice_count = splices;
     out->spliced = spliced;
     const char *text = failure.message;
-    return error_set(err, e.rc, "%s version %d: %s", m->name, version, text[0] == ':' ? text + 2 : text);
+    return error_set(err, e.rc, "%s version %d: %s", m->name, version,
+                     text[0] == ':' ? text + 2 : text);
 }

@@ -4,7 +4,6 @@
 #include "protocol/json.h"
 
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,11 @@
 static size_t utf8_length(const uint8_t *p, size_t left)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0;
+    size_t length = p[0] < 0x80       ? 1
+                    : p[0] >> 5 == 6  ? 2
+                    : p[0] >> 4 == 14 ? 3
+                    : p[0] >> 3 == 30 ? 4
+                                      : 0;
     if (length <= 1)
         return length;
     if (length > left)
@@ -90,6 +93,14 @@ void json_put_int(struct buffer *out, int64_t value)
     buffer_put(out, text, (size_t)snprintf(text, sizeof text, "%" PRId64, value));
 }
 
+/* What printf and strtod have between units and tenths: the application's locale may say a comma. */
+static char decimal_point(void)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%.1f", 0.5);
+    return text[1];
+}
+
 void json_put_double(struct buffer *out, double value)
 {
     if (isnan(value) || isinf(value)) {
@@ -102,15 +113,16 @@ void json_put_double(struct buffer *out, double value)
         if (strtod(text, NULL) == value)
             break;
     }
-    char *comma = strchr(text, *localeconv()->decimal_point); /* the application's locale may have one */
-    if (comma)
-        *comma = '.';
+    char *point = strchr(text, decimal_point());
+    if (point)
+        *point = '.';
     buffer_put(out, text, strlen(text));
     if (!strpbrk(text, ".e"))
         buffer_put(out, ".0", 2);
 }
 
-static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char base64_digits[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 void json_put_base64(struct buffer *out, struct bytes data)
 {
@@ -121,7 +133,8 @@ void json_put_base64(struct buffer *out, struct bytes data)
     *p++ = '"';
     for (size_t i = 0; i < data.size; i += 3) {
         size_t left = data.size - i;
-        uint32_t group = (uint32_t)data.data[i] << 16 | (left > 1 ? (uint32_t)data.data[i + 1] << 8 : 0) |
+        uint32_t group = (uint32_t)data.data[i] << 16 |
+                         (left > 1 ? (uint32_t)data.data[i + 1] << 8 : 0) |
                          (left > 2 ? data.data[i + 2] : 0);
         *p++ = (uint8_t)base64_digits[group >> 18];
         *p++ = (uint8_t)base64_digits[group >> 12 & 63];
@@ -274,7 +287,7 @@ bool json_take_string(struct json *j, struct arena *arena, struct str *out)
     char *text = arena_alloc(arena, out->size);
     if (!text)
         return json_fail_memory(j);
-    size_t size;
+    size_t size = 0;
     if (!unescape(*out, text, &size))
         return json_fail(j, "a bad escape in a string");
     *out = (struct str){text, size};
@@ -377,7 +390,7 @@ bool json_take_double(struct json *j, double *out)
     text[word.size] = '\0';
     char *point = strchr(text, '.');
     if (point)
-        *point = *localeconv()->decimal_point;
+        *point = decimal_point();
     *out = strtod(text, NULL);
     return true;
 }
@@ -460,7 +473,8 @@ static bool skip_scalar(struct json *j)
     if (json_peek(j) == '"')
         return json_take_raw_string(j, &word, &escaped);
     word = take_word(j);
-    if (is_number(word, true) || str_is(word, "true") || str_is(word, "false") || str_is(word, "null"))
+    if (is_number(word, true) || str_is(word, "true") || str_is(word, "false") ||
+        str_is(word, "null"))
         return true;
     return json_fail(j, "a value was expected");
 }

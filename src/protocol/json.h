@@ -18,11 +18,13 @@
 
 /* --- writing, to a buffer whose failure sticks --- */
 
-void json_put_string(struct buffer *out, struct str text);   /* quoted; bytes that are no UTF-8 become U+FFFD */
+void json_put_string(struct buffer *out,
+                     struct str text); /* quoted; bytes that are no UTF-8 become U+FFFD */
 void json_put_int(struct buffer *out, int64_t value);
-void json_put_double(struct buffer *out, double value);      /* the shortest text that reads back equal */
-void json_put_base64(struct buffer *out, struct bytes data); /* quoted; the standard alphabet with '=' */
-void json_put_hex(struct buffer *out, struct bytes data);    /* quoted */
+void json_put_double(struct buffer *out, double value); /* the shortest text that reads back equal */
+void json_put_base64(struct buffer *out,
+                     struct bytes data); /* quoted; the standard alphabet with '=' */
+void json_put_hex(struct buffer *out, struct bytes data); /* quoted */
 
 /* --- reading --- */
 
@@ -40,7 +42,7 @@ static inline struct json json_of(struct str text)
 /* All return false after a problem, or when the token is not there, which then is the problem. */
 bool json_fail(struct json *j, const char *problem); /* always false */
 bool json_fail_memory(struct json *j);               /* always false */
-char json_peek(struct json *j);                      /* first byte of the next token; 0 at the end */
+char json_peek(struct json *j); /* first byte of the next token; 0 at the end */
 bool json_take(struct json *j, char punctuation);
 bool json_end(struct json *j); /* nothing but space is left */
 

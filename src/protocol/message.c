@@ -27,6 +27,14 @@ bool message_is_flexible(const struct message *m, int version)
     return version >= m->flexible_from;
 }
 
+int message_check_version(const struct message *m, int version, cafka_error *err)
+{
+    if (version >= m->min_version && version <= m->max_version)
+        return CAFKA_OK;
+    return error_set(err, CAFKA_ERR_UNSUPPORTED, "%s has no version %d, only %d to %d", m->name,
+                     version, m->min_version, m->max_version);
+}
+
 size_t message_struct_size(const struct message *m)
 {
     return m->table->size;
@@ -54,12 +62,18 @@ void encoded_fini(struct encoded *e)
 size_t field_value_size(const struct field *f)
 {
     static const uint8_t sizes[FIELD_TYPES] = {
-        [FIELD_BOOL] = sizeof(bool),           [FIELD_INT8] = 1,
-        [FIELD_INT16] = 2,                     [FIELD_UINT16] = 2,
-        [FIELD_INT32] = 4,                     [FIELD_UINT32] = 4,
-        [FIELD_INT64] = 8,                     [FIELD_FLOAT64] = sizeof(double),
-        [FIELD_UUID] = sizeof(struct uuid),    [FIELD_STRING] = sizeof(struct str),
-        [FIELD_BYTES] = sizeof(struct bytes),  [FIELD_RECORDS] = sizeof(struct records),
+        [FIELD_BOOL] = sizeof(bool),
+        [FIELD_INT8] = 1,
+        [FIELD_INT16] = 2,
+        [FIELD_UINT16] = 2,
+        [FIELD_INT32] = 4,
+        [FIELD_UINT32] = 4,
+        [FIELD_INT64] = 8,
+        [FIELD_FLOAT64] = sizeof(double),
+        [FIELD_UUID] = sizeof(struct uuid),
+        [FIELD_STRING] = sizeof(struct str),
+        [FIELD_BYTES] = sizeof(struct bytes),
+        [FIELD_RECORDS] = sizeof(struct records),
     };
     return f->type == FIELD_STRUCT ? f->table->size : sizes[f->type];
 }
@@ -98,14 +112,10 @@ static bool value_equal(const struct field *f, int version, const char *a, const
     bool nullable = version == ALL_VERSIONS ? field_ever_nullable(f) : field_nullable(f, version);
     switch (f->type) {
     case FIELD_STRING:
-    case FIELD_BYTES:
-        return view_equal(a, b, nullable && !(f->flags & FIELD_ARRAY));
-    case FIELD_RECORDS:
-        return records_equal(a, b, nullable);
-    case FIELD_STRUCT:
-        return item_equal(f->table, version, a, b);
-    default:
-        return !memcmp(a, b, field_value_size(f));
+    case FIELD_BYTES: return view_equal(a, b, nullable && !(f->flags & FIELD_ARRAY));
+    case FIELD_RECORDS: return records_equal(a, b, nullable);
+    case FIELD_STRUCT: return item_equal(f->table, version, a, b);
+    default: return !memcmp(a, b, field_value_size(f));
     }
 }
 
@@ -141,8 +151,8 @@ static bool unknown_tags_equal(const struct unknown_tags *a, const struct unknow
         return false;
     for (int32_t i = 0; i < count; i++)
         if (a->tags[i].tag != b->tags[i].tag || a->tags[i].payload.size != b->tags[i].payload.size ||
-            (a->tags[i].payload.size &&
-             memcmp(a->tags[i].payload.data, b->tags[i].payload.data, a->tags[i].payload.size)))
+            (a->tags[i].payload.size && memcmp(a->tags[i].payload.data, b->tags[i].payload.data,
+                                               a->tags[i].payload.size) != 0))
             return false;
     return true;
 }
@@ -169,7 +179,7 @@ bool field_is_default(const struct table *t, const struct field *f, const void *
     const char *normal = (const char *)t->defaults + f->offset;
     /* Mostly it is, to the last bit, whatever is inside. Equal bits are equal values. */
     if (f->type == FIELD_STRUCT && !(f->flags & (FIELD_ARRAY | FIELD_POINTER)) &&
-        !memcmp(member, normal, f->table->size))
+        memcmp(member, normal, f->table->size) == 0)
         return true;
     return member_equal(f, ALL_VERSIONS, member, normal);
 }

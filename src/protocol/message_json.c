@@ -32,27 +32,13 @@ static void put_number(struct buffer *out, const struct field *f, const char *va
         else
             buffer_put(out, "false", 5);
         break;
-    case FIELD_INT8:
-        json_put_int(out, *(const int8_t *)value);
-        break;
-    case FIELD_INT16:
-        json_put_int(out, *(const int16_t *)(const void *)value);
-        break;
-    case FIELD_UINT16:
-        json_put_int(out, *(const uint16_t *)(const void *)value);
-        break;
-    case FIELD_INT32:
-        json_put_int(out, *(const int32_t *)(const void *)value);
-        break;
-    case FIELD_UINT32:
-        json_put_int(out, *(const uint32_t *)(const void *)value);
-        break;
-    case FIELD_INT64:
-        json_put_int(out, *(const int64_t *)(const void *)value);
-        break;
-    default:
-        json_put_double(out, *(const double *)(const void *)value);
-        break;
+    case FIELD_INT8: json_put_int(out, *(const int8_t *)value); break;
+    case FIELD_INT16: json_put_int(out, *(const int16_t *)(const void *)value); break;
+    case FIELD_UINT16: json_put_int(out, *(const uint16_t *)(const void *)value); break;
+    case FIELD_INT32: json_put_int(out, *(const int32_t *)(const void *)value); break;
+    case FIELD_UINT32: json_put_int(out, *(const uint32_t *)(const void *)value); break;
+    case FIELD_INT64: json_put_int(out, *(const int64_t *)(const void *)value); break;
+    default: json_put_double(out, *(const double *)(const void *)value); break;
     }
 }
 
@@ -80,20 +66,12 @@ static void put_view(struct writer *w, const struct field *f, const char *value)
 static void put_value(struct writer *w, const struct field *f, const char *value)
 {
     switch (f->type) {
-    case FIELD_STRUCT:
-        put_item(w, f->table, value);
-        break;
+    case FIELD_STRUCT: put_item(w, f->table, value); break;
     case FIELD_STRING:
     case FIELD_BYTES:
-    case FIELD_RECORDS:
-        put_view(w, f, value);
-        break;
-    case FIELD_UUID:
-        put_uuid(w->out, value);
-        break;
-    default:
-        put_number(w->out, f, value);
-        break;
+    case FIELD_RECORDS: put_view(w, f, value); break;
+    case FIELD_UUID: put_uuid(w->out, value); break;
+    default: put_number(w->out, f, value); break;
     }
 }
 
@@ -164,18 +142,10 @@ static void put_item(struct writer *w, const struct table *t, const char *item)
         buffer_put_u8(w->out, '}');
 }
 
-static int check_version(const struct message *m, int version, cafka_error *err)
-{
-    if (version >= m->min_version && version <= m->max_version)
-        return CAFKA_OK;
-    return error_set(err, CAFKA_ERR_UNSUPPORTED, "%s has no version %d, only %d to %d", m->name, version,
-                     m->min_version, m->max_version);
-}
-
 int message_to_json(const struct message *m, int version, const void *in, struct buffer *out,
                     cafka_error *err)
 {
-    int rc = check_version(m, version, err);
+    int rc = message_check_version(m, version, err);
     if (rc)
         return rc;
     struct writer w = {out, version};
@@ -211,7 +181,10 @@ static bool parse_int(struct parser *p, int64_t low, int64_t high, char *value, 
     uint32_t four = (uint32_t)number;
     uint16_t two = (uint16_t)number;
     uint8_t one = (uint8_t)number;
-    const void *from = size == 8 ? (void *)&number : size == 4 ? (void *)&four : size == 2 ? (void *)&two : &one;
+    const void *from = size == 8   ? (void *)&number
+                       : size == 4 ? (void *)&four
+                       : size == 2 ? (void *)&two
+                                   : &one;
     memcpy(value, from, size);
     return true;
 }
@@ -256,32 +229,21 @@ static bool parse_uuid(struct parser *p, char *value)
 static bool parse_value(struct parser *p, const struct field *f, char *value)
 {
     switch (f->type) {
-    case FIELD_BOOL:
-        return json_take_bool(&p->json, (bool *)value);
-    case FIELD_INT8:
-        return parse_int(p, INT8_MIN, INT8_MAX, value, 1);
-    case FIELD_INT16:
-        return parse_int(p, INT16_MIN, INT16_MAX, value, 2);
-    case FIELD_UINT16:
-        return parse_int(p, 0, UINT16_MAX, value, 2);
-    case FIELD_INT32:
-        return parse_int(p, INT32_MIN, INT32_MAX, value, 4);
-    case FIELD_UINT32:
-        return parse_int(p, 0, UINT32_MAX, value, 4);
-    case FIELD_INT64:
-        return parse_int(p, INT64_MIN, INT64_MAX, value, 8);
-    case FIELD_FLOAT64:
-        return json_take_double(&p->json, (double *)(void *)value);
-    case FIELD_UUID:
-        return parse_uuid(p, value);
-    case FIELD_STRING:
-        return parse_string(p, value);
+    case FIELD_BOOL: return json_take_bool(&p->json, (bool *)value);
+    case FIELD_INT8: return parse_int(p, INT8_MIN, INT8_MAX, value, 1);
+    case FIELD_INT16: return parse_int(p, INT16_MIN, INT16_MAX, value, 2);
+    case FIELD_UINT16: return parse_int(p, 0, UINT16_MAX, value, 2);
+    case FIELD_INT32: return parse_int(p, INT32_MIN, INT32_MAX, value, 4);
+    case FIELD_UINT32: return parse_int(p, 0, UINT32_MAX, value, 4);
+    case FIELD_INT64: return parse_int(p, INT64_MIN, INT64_MAX, value, 8);
+    case FIELD_FLOAT64: return json_take_double(&p->json, (double *)(void *)value);
+    case FIELD_UUID: return parse_uuid(p, value);
+    case FIELD_STRING: return parse_string(p, value);
     case FIELD_STRUCT:
         if (f->table->has_defaults)
             memcpy(value, f->table->defaults, f->table->size);
         return parse_item(p, f->table, value);
-    default:
-        return parse_bytes(p, f, value);
+    default: return parse_bytes(p, f, value);
     }
 }
 
@@ -327,7 +289,7 @@ static bool parse_member(struct parser *p, const struct field *f, char *member)
     char *item = allocate(p, 1, f->table->size);
     if (!item)
         return false;
-    memcpy(member, &item, sizeof item);
+    member_set_pointer(member, item);
     memcpy(item, f->table->defaults, f->table->size);
     return parse_item(p, f->table, item);
 }
@@ -358,7 +320,8 @@ static bool parse_item(struct parser *p, const struct table *t, char *item)
     return !p->json.problem;
 }
 
-static int parse_error(const struct message *m, int version, const struct parser *p, cafka_error *err)
+static int parse_error(const struct message *m, int version, const struct parser *p,
+                       cafka_error *err)
 {
     if (p->json.no_memory)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory to read the JSON of %s", m->name);
@@ -369,7 +332,7 @@ static int parse_error(const struct message *m, int version, const struct parser
 int message_from_json(const struct message *m, int version, struct str json, struct arena *arena,
                       void *out, cafka_error *err)
 {
-    int rc = check_version(m, version, err);
+    int rc = message_check_version(m, version, err);
     if (rc)
         return rc;
     struct parser p = {json_of(json), arena, version, NULL};
@@ -441,7 +404,7 @@ static void put_tags_of(struct tag_writer *w, const struct table *t, const char 
 int message_unknown_tags_to_json(const struct message *m, int version, const void *in,
                                  struct buffer *out, cafka_error *err)
 {
-    int rc = check_version(m, version, err);
+    int rc = message_check_version(m, version, err);
     if (rc)
         return rc;
     struct tag_writer w = {out, {0}, version, false};
@@ -450,7 +413,8 @@ int message_unknown_tags_to_json(const struct message *m, int version, const voi
         buffer_put_u8(out, ']');
     bool failed = out->failed || w.path.failed;
     buffer_fini(&w.path);
-    return failed ? error_set(err, CAFKA_ERR_MEMORY, "no memory for the tags of %s", m->name) : CAFKA_OK;
+    return failed ? error_set(err, CAFKA_ERR_MEMORY, "no memory for the tags of %s", m->name)
+                  : CAFKA_OK;
 }
 
 /* --- unknown tags from JSON --- */
@@ -515,14 +479,15 @@ static bool add_tag(struct parser *p, const struct table *t, char *item, struct 
 {
     const struct unknown_tags *old = unknown_tags_of(t, item);
     int32_t count = old ? old->count : 0;
-    struct unknown_tags *tags = allocate(p, 1, sizeof *tags + (size_t)(count + 1) * sizeof *tags->tags);
+    struct unknown_tags *tags =
+        allocate(p, 1, sizeof *tags + (size_t)(count + 1) * sizeof *tags->tags);
     if (!tags)
         return false;
     if (count)
         memcpy(tags->tags, old->tags, (size_t)count * sizeof *tags->tags);
     tags->tags[count] = tag;
     tags->count = count + 1;
-    memcpy(item + t->unknown_tags, &tags, sizeof tags);
+    member_set_pointer(item + t->unknown_tags, tags);
     return true;
 }
 
@@ -549,7 +514,8 @@ static bool parse_tag(struct parser *p, const struct message *m, void *message)
     tag.tag = (uint32_t)number;
     const struct table *t = m->table;
     char *item = find_struct(&t, message, path);
-    return item ? add_tag(p, t, item, tag) : json_fail(&p->json, "a path that leads to no struct with tags");
+    return item ? add_tag(p, t, item, tag)
+                : json_fail(&p->json, "a path that leads to no struct with tags");
 }
 
 int message_unknown_tags_from_json(const struct message *m, int version, struct str json,

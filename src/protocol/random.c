@@ -35,16 +35,11 @@ static void *allocate(struct maker *m, size_t count, size_t size)
 static int64_t pick_number(struct maker *m, int64_t low, int64_t high)
 {
     switch (rng_below(m->rng, 8)) {
-    case 0:
-        return low;
-    case 1:
-        return high;
-    case 2:
-        return 0;
-    case 3:
-        return low < 0 ? -1 : 1;
-    default:
-        return rng_between(m->rng, low, high);
+    case 0: return low;
+    case 1: return high;
+    case 2: return 0;
+    case 3: return low < 0 ? -1 : 1;
+    default: return rng_between(m->rng, low, high);
     }
 }
 
@@ -52,24 +47,16 @@ static void make_number(struct maker *m, const struct field *f, char *value)
 {
     int64_t number;
     switch (f->type) {
-    case FIELD_BOOL:
-        *(bool *)value = chance(m, 2);
-        break;
-    case FIELD_INT8:
-        *(int8_t *)value = (int8_t)pick_number(m, INT8_MIN, INT8_MAX);
-        break;
+    case FIELD_BOOL: *(bool *)value = chance(m, 2); break;
+    case FIELD_INT8: *(int8_t *)value = (int8_t)pick_number(m, INT8_MIN, INT8_MAX); break;
     case FIELD_INT16:
         *(int16_t *)(void *)value = (int16_t)pick_number(m, INT16_MIN, INT16_MAX);
         break;
-    case FIELD_UINT16:
-        *(uint16_t *)(void *)value = (uint16_t)pick_number(m, 0, UINT16_MAX);
-        break;
+    case FIELD_UINT16: *(uint16_t *)(void *)value = (uint16_t)pick_number(m, 0, UINT16_MAX); break;
     case FIELD_INT32:
         *(int32_t *)(void *)value = (int32_t)pick_number(m, INT32_MIN, INT32_MAX);
         break;
-    case FIELD_UINT32:
-        *(uint32_t *)(void *)value = (uint32_t)pick_number(m, 0, UINT32_MAX);
-        break;
+    case FIELD_UINT32: *(uint32_t *)(void *)value = (uint32_t)pick_number(m, 0, UINT32_MAX); break;
     case FIELD_INT64:
         number = pick_number(m, INT64_MIN, INT64_MAX);
         memcpy(value, &number, sizeof number);
@@ -99,7 +86,7 @@ static void make_string(struct maker *m, char *value)
         if (chance(m, 8)) {
             const char *character = rare[rng_below(m->rng, sizeof rare / sizeof *rare)];
             size_t length = strlen(character);
-            memcpy(text + size, character, length);
+            memcpy(text + size, character, length + 1);
             size += length;
         } else {
             text[size++] = (char)('a' + rng_below(m->rng, 26));
@@ -128,9 +115,7 @@ static void make_value(struct maker *m, const struct field *f, char *value)
         memcpy(value, f->table->defaults, f->table->size);
         make_item(m, f->table, value);
         break;
-    case FIELD_STRING:
-        make_string(m, value);
-        break;
+    case FIELD_STRING: make_string(m, value); break;
     case FIELD_BYTES:
         view = make_bytes(m);
         memcpy(value, &view, sizeof view);
@@ -141,12 +126,8 @@ static void make_value(struct maker *m, const struct field *f, char *value)
         records.size = view.size;
         memcpy(value, &records, sizeof records);
         break;
-    case FIELD_UUID:
-        rng_fill(m->rng, value, sizeof(struct uuid));
-        break;
-    default:
-        make_number(m, f, value);
-        break;
+    case FIELD_UUID: rng_fill(m->rng, value, sizeof(struct uuid)); break;
+    default: make_number(m, f, value); break;
     }
 }
 
@@ -176,7 +157,7 @@ static void make_member(struct maker *m, const struct field *f, char *member)
         char *item = allocate(m, 1, f->table->size);
         if (!item)
             return;
-        memcpy(member, &item, sizeof item);
+        member_set_pointer(member, item);
         memcpy(item, f->table->defaults, f->table->size);
         make_item(m, f->table, item);
     } else {
@@ -199,7 +180,7 @@ static void make_unknown_tags(struct maker *m, const struct table *t, char *item
         tags->tags[i] = (struct unknown_tag){tag, make_bytes(m)};
     }
     tags->count = count;
-    memcpy(item + t->unknown_tags, &tags, sizeof tags);
+    member_set_pointer(item + t->unknown_tags, tags);
 }
 
 static void make_item(struct maker *m, const struct table *t, char *item)
@@ -216,9 +197,9 @@ static void make_item(struct maker *m, const struct table *t, char *item)
 int message_random(const struct message *m, int version, struct rng *rng, struct arena *arena,
                    void *out, cafka_error *err)
 {
-    if (version < m->min_version || version > m->max_version)
-        return error_set(err, CAFKA_ERR_UNSUPPORTED, "%s has no version %d, only %d to %d", m->name,
-                         version, m->min_version, m->max_version);
+    int rc = message_check_version(m, version, err);
+    if (rc)
+        return rc;
     struct maker maker = {rng, arena, version, message_is_flexible(m, version), false};
     message_init(m, out);
     make_item(&maker, m->table, out);

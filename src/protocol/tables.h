@@ -34,9 +34,9 @@ enum field_type {
 };
 
 enum {
-    FIELD_ARRAY = 1,       /* a pointer to the elements, then int32_t: their number, or -1 for null */
-    FIELD_POINTER = 2,     /* a struct that may be null; a pointer in C */
-    FIELD_IGNORABLE = 4,   /* encoding drops it silently in versions that lack it */
+    FIELD_ARRAY = 1,     /* a pointer to the elements, then int32_t: their number, or -1 for null */
+    FIELD_POINTER = 2,   /* a struct that may be null; a pointer in C */
+    FIELD_IGNORABLE = 4, /* encoding drops it silently in versions that lack it */
     FIELD_OLD_ENCODING = 8 /* never flexible (the client id of request header 2) */
 };
 
@@ -105,6 +105,9 @@ extern const size_t message_table_count;
 extern const struct protocol_error protocol_error_table[];
 extern const size_t protocol_error_table_count;
 
+/* CAFKA_ERR_UNSUPPORTED, with the versions that there are, if the message has no such version. */
+int message_check_version(const struct message *m, int version, cafka_error *err);
+
 /* --- one member of a C struct --- */
 
 static inline bool field_in(const struct field *f, int version)
@@ -141,6 +144,11 @@ static inline void *member_pointer(const void *member)
     void *pointer;
     memcpy(&pointer, member, sizeof pointer);
     return pointer;
+}
+
+static inline void member_set_pointer(void *member, const void *pointer)
+{
+    memcpy(member, &pointer, sizeof pointer);
 }
 
 /* sizeof one value, not of an array, of the C type. */

@@ -48,15 +48,16 @@ static void measure(const struct message *m, int version, const void *body)
         double middle = now_ns();
         for (int i = 0; i < rounds; i++) {
             arena_reset(&arena);
-            must(message_decode(m, version, bytes_of(out.bytes.data, out.bytes.size), &arena, read, NULL, &err),
+            must(message_decode(m, version, bytes_of(out.bytes.data, out.bytes.size), &arena, read,
+                                NULL, &err),
                  &err);
         }
         double end = now_ns(), units = (double)rounds * TOPICS * PARTITIONS;
         best[0] = (middle - start) / units < best[0] ? (middle - start) / units : best[0];
         best[1] = (end - middle) / units < best[1] ? (end - middle) / units : best[1];
     }
-    printf("%-20s v%-3d encode %7.1f  decode %7.1f ns/partition  (%zu bytes)\n", message_name(m), version,
-           best[0], best[1], out.bytes.size);
+    printf("%-20s v%-3d encode %7.1f  decode %7.1f ns/partition  (%zu bytes)\n", message_name(m),
+           version, best[0], best[1], out.bytes.size);
 }
 
 static void *make(size_t count, size_t size)
@@ -117,7 +118,8 @@ static void produce_request(int version)
         double each = (now_ns() - start) / ((double)rounds * TOPICS * PARTITIONS);
         best = each < best ? each : best;
     }
-    printf("%-20s v%-3d encode %7.1f ns/partition with a splice each\n", "ProduceRequest", version, best);
+    printf("%-20s v%-3d encode %7.1f ns/partition with a splice each\n", "ProduceRequest", version,
+           best);
 }
 
 static void metadata_response(int version)

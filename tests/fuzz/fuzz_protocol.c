@@ -13,18 +13,23 @@
 #include "protocol/tables.h"
 
 #define MUST(condition) \
-    do { if (!(condition)) abort(); } while (0)
+    do { \
+        if (!(condition)) \
+            abort(); \
+    } while (0)
 
 enum { HEAD = 4 };
 
-static void write_and_read_again(const struct message *m, int version, const void *body, struct arena *arena)
+static void write_and_read_again(const struct message *m, int version, const void *body,
+                                 struct arena *arena)
 {
     struct encoded out = {0};
     cafka_error err = {0};
     void *again = arena_alloc(arena, message_struct_size(m));
     MUST(again);
     MUST(!message_encode(m, version, body, &out, &err));
-    int rc = message_decode(m, version, bytes_of(out.bytes.data, out.bytes.size), arena, again, NULL, &err);
+    int rc = message_decode(m, version, bytes_of(out.bytes.data, out.bytes.size), arena, again,
+                            NULL, &err);
     MUST(!rc && message_equal(m, version, body, again));
     encoded_fini(&out);
 }
@@ -54,7 +59,8 @@ static void try_json(const struct message *m, int version, struct bytes input, s
     /* What JSON says may be too much for the version, so only what is written must be readable. */
     if (!message_from_json(m, version, text, arena, body, &err) &&
         !message_encode(m, version, body, &out, &err))
-        MUST(!message_decode(m, version, bytes_of(out.bytes.data, out.bytes.size), arena, body, NULL, &err));
+        MUST(!message_decode(m, version, bytes_of(out.bytes.data, out.bytes.size), arena, body,
+                             NULL, &err));
     error_clear(&err);
     message_init(m, body);
     (void)message_unknown_tags_from_json(m, version, text, arena, body, &err);

@@ -94,8 +94,8 @@ bool file_lines(const char *path, void (*each)(struct str line, void *user), voi
     return true;
 }
 
-bool directory_files(const char *path, const char *ending, void (*each)(const char *path, void *user),
-                     void *user)
+bool directory_files(const char *path, const char *ending,
+                     void (*each)(const char *path, void *user), void *user)
 {
     struct dirent **entries;
     char directory[2048];

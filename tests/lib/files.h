@@ -25,7 +25,7 @@ char *file_read(const char *path, size_t *size);
 bool file_lines(const char *path, void (*each)(struct str line, void *user), void *user);
 
 /* Calls `each` with the path of every file in a directory whose name ends so, in order of names. */
-bool directory_files(const char *path, const char *ending, void (*each)(const char *path, void *user),
-                     void *user);
+bool directory_files(const char *path, const char *ending,
+                     void (*each)(const char *path, void *user), void *user);
 
 #endif

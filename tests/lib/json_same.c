@@ -29,7 +29,8 @@ static bool same_strings(struct json *a, struct json *b)
 {
     struct arena arena = {0};
     struct str x, y;
-    bool same = json_take_string(a, &arena, &x) && json_take_string(b, &arena, &y) && str_equal(x, y);
+    bool same =
+        json_take_string(a, &arena, &x) && json_take_string(b, &arena, &y) && str_equal(x, y);
     arena_fini(&arena);
     return same;
 }
@@ -86,8 +87,8 @@ static bool same_words(struct str a, struct str b)
 {
     struct json x = json_of(a), y = json_of(b);
     int64_t i, k;
-    if (json_take_int(&x, INT64_MIN, INT64_MAX, &i) && json_take_int(&y, INT64_MIN, INT64_MAX, &k) &&
-        json_end(&x) && json_end(&y))
+    if (json_take_int(&x, INT64_MIN, INT64_MAX, &i) &&
+        json_take_int(&y, INT64_MIN, INT64_MAX, &k) && json_end(&x) && json_end(&y))
         return i == k;
     double d, e;
     x = json_of(a);

@@ -57,8 +57,9 @@ static void served_versions_are_those_of_a_4_3_broker(void **state)
     const struct api *produce = api_find(API_PRODUCE), *init = api_find(API_INIT_PRODUCER_ID);
     assert_int_equal(produce->min_version, 3);
     assert_int_equal(produce->max_version, 13);
-    assert_int_equal(api_advertised_min(produce), 0); /* old clients look for it, though it is refused */
-    assert_int_equal(init->max_version, 5);           /* 6 is not released */
+    assert_int_equal(api_advertised_min(produce),
+                     0);                    /* old clients look for it, though it is refused */
+    assert_int_equal(init->max_version, 5); /* 6 is not released */
     assert_int_equal(message_max_version(init->request), 6);
     assert_int_equal(api_find(API_SHARE_FETCH)->min_version, 1); /* 0 was early access */
     assert_int_equal(api_find(API_CREATE_DELEGATION_TOKEN)->min_version, 1);
@@ -107,7 +108,9 @@ static void frame_is_size_header_and_body(void **state)
     metadata_request_init(&body);
     for (int version = 0; version <= 13; version++) {
         body.allow_auto_topic_creation = true;
-        assert_int_equal(request_encode(api_find(API_METADATA), version, 77, str_of("me"), &body, &e, &err), CAFKA_OK);
+        assert_int_equal(request_encode(api_find(API_METADATA), version, 77, str_of("me"), &body,
+                                        &e, &err),
+                         CAFKA_OK);
         assert_int_equal(load_be32(e.bytes.data), e.bytes.size - 4);
         struct bytes frame = bytes_of(e.bytes.data + 4, e.bytes.size - 4);
         assert_int_equal(request_head_decode(frame, &head, &err), CAFKA_OK);
@@ -126,13 +129,15 @@ static void size_of_a_frame_counts_the_splices(void **state)
     struct encoded e = {0};
     struct produce_request body;
     struct produce_request_partition_produce_data partition = {.records = {NULL, 1000, &e}};
-    struct produce_request_topic_produce_data topic = {.name = {"t", 1}, .partition_data = &partition,
+    struct produce_request_topic_produce_data topic = {.name = {"t", 1},
+                                                       .partition_data = &partition,
                                                        .partition_data_count = 1};
     cafka_error err = {0};
     produce_request_init(&body);
     body.topic_data = &topic;
     body.topic_data_count = 1;
-    assert_int_equal(request_encode(api_find(API_PRODUCE), 9, 1, str_of(NULL), &body, &e, &err), CAFKA_OK);
+    assert_int_equal(request_encode(api_find(API_PRODUCE), 9, 1, str_of(NULL), &body, &e, &err),
+                     CAFKA_OK);
     assert_int_equal(e.splice_count, 1);
     assert_int_equal(load_be32(e.bytes.data), e.bytes.size - 4 + 1000);
     encoded_fini(&e);
@@ -157,9 +162,11 @@ static void response_frame_is_read_with_its_header(void **state)
         assert_int_equal(id, -5);
         assert_int_equal(size, version == 8 ? 4 : 5);
     }
-    assert_int_equal(response_encode(api_find(API_API_VERSIONS), 4, 9, &versions, &e, &err), CAFKA_OK);
+    assert_int_equal(response_encode(api_find(API_API_VERSIONS), 4, 9, &versions, &e, &err),
+                     CAFKA_OK);
     assert_int_equal(response_head_decode(api_find(API_API_VERSIONS), 4,
-                                          bytes_of(e.bytes.data + 4, e.bytes.size - 4), &id, &size, &err),
+                                          bytes_of(e.bytes.data + 4, e.bytes.size - 4), &id, &size,
+                                          &err),
                      CAFKA_OK);
     assert_int_equal(size, 4);
     encoded_fini(&e);
@@ -177,13 +184,25 @@ static void head_of_an_unknown_version_still_says_whom_to_answer(void **state)
     (void)state;
     struct request_head head;
     cafka_error err = {0};
-    assert_int_equal(read_head("0012" "007f" "0000002a" "0002" "6d65" "00", &head, &err), CAFKA_ERR_UNSUPPORTED);
+    assert_int_equal(read_head("0012"
+                               "007f"
+                               "0000002a"
+                               "0002"
+                               "6d65"
+                               "00",
+                               &head, &err),
+                     CAFKA_ERR_UNSUPPORTED);
     assert_int_equal(head.api_key, API_API_VERSIONS);
     assert_int_equal(head.api_version, 127);
     assert_int_equal(head.correlation_id, 42);
     assert_true(str_is(head.client_id, "me"));
     error_clear(&err);
-    assert_int_equal(read_head("0300" "0000" "00000001" "ffff", &head, &err), CAFKA_ERR_UNSUPPORTED);
+    assert_int_equal(read_head("0300"
+                               "0000"
+                               "00000001"
+                               "ffff",
+                               &head, &err),
+                     CAFKA_ERR_UNSUPPORTED);
     assert_int_equal(head.api_key, 0x300);
     assert_null(head.client_id.data);
 }
@@ -196,7 +215,8 @@ static void head_cut_at_any_byte_is_refused(void **state)
     struct request_head head;
     for (size_t size = 0; size < sizeof bytes; size++) {
         cafka_error err = {0};
-        assert_int_equal(request_head_decode(bytes_of(bytes, size), &head, &err), CAFKA_ERR_PROTOCOL);
+        assert_int_equal(request_head_decode(bytes_of(bytes, size), &head, &err),
+                         CAFKA_ERR_PROTOCOL);
     }
     cafka_error err = {0};
     assert_int_equal(request_head_decode(bytes_of(bytes, sizeof bytes), &head, &err), CAFKA_OK);
@@ -205,8 +225,9 @@ static void head_cut_at_any_byte_is_refused(void **state)
     size_t used;
     for (size_t size = 0; size < 5; size++) {
         error_clear(&err);
-        assert_int_equal(response_head_decode(api_find(API_METADATA), 9, bytes_of("\0\0\0\1", size < 4 ? size : 4),
-                                              &id, &used, &err),
+        assert_int_equal(response_head_decode(api_find(API_METADATA), 9,
+                                              bytes_of("\0\0\0\1", size < 4 ? size : 4), &id, &used,
+                                              &err),
                          CAFKA_ERR_PROTOCOL);
     }
 }
@@ -219,7 +240,8 @@ static void client_id_longer_than_a_header_holds_is_refused(void **state)
     struct metadata_request body;
     cafka_error err = {0};
     metadata_request_init(&body);
-    assert_int_equal(request_encode(api_find(API_METADATA), 9, 1, (struct str){text, sizeof text}, &body, &e, &err),
+    assert_int_equal(request_encode(api_find(API_METADATA), 9, 1, (struct str){text, sizeof text},
+                                    &body, &e, &err),
                      CAFKA_ERR_ARGUMENT);
     encoded_fini(&e);
 }
@@ -238,7 +260,8 @@ static void written_out_header_equals_the_one_of_the_schema(void **state)
     fields.request_api_version = 1;
     fields.correlation_id = 12345;
     fields.client_id = str_of("client");
-    assert_int_equal(request_encode(api_find(API_SASL_HANDSHAKE), 1, 12345, str_of("client"), &body, &frame, &err),
+    assert_int_equal(request_encode(api_find(API_SASL_HANDSHAKE), 1, 12345, str_of("client"), &body,
+                                    &frame, &err),
                      CAFKA_OK);
     assert_int_equal(message_encode(&request_header_message, 1, &fields, &header, &err), CAFKA_OK);
     assert_memory_equal(frame.bytes.data + 4, header.bytes.data, header.bytes.size);
@@ -261,7 +284,8 @@ static void error_table_has_no_holes(void **state)
     assert_int_equal(protocol_error_flags(9999), 0);
     assert_false(protocol_error_retriable(-1000));
     assert_string_equal(protocol_error_name(ERR_UNKNOWN_SERVER_ERROR), "UNKNOWN_SERVER_ERROR");
-    assert_string_equal(protocol_error_name(ERR_SHARE_SESSION_LIMIT_REACHED), "SHARE_SESSION_LIMIT_REACHED");
+    assert_string_equal(protocol_error_name(ERR_SHARE_SESSION_LIMIT_REACHED),
+                        "SHARE_SESSION_LIMIT_REACHED");
 }
 
 static void error_says_what_a_caller_may_do(void **state)
@@ -287,7 +311,8 @@ static void error_says_what_a_caller_may_do(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(protocol_error_flags(cases[i].code), cases[i].flags);
-        assert_int_equal(protocol_error_retriable(cases[i].code), (cases[i].flags & CAFKA_RETRIABLE) != 0);
+        assert_int_equal(protocol_error_retriable(cases[i].code),
+                         (cases[i].flags & CAFKA_RETRIABLE) != 0);
         assert_int_equal(protocol_error_refresh_metadata(cases[i].code), cases[i].refresh);
     }
 }
@@ -298,7 +323,8 @@ static void registered_codes_are_known_to_the_public_functions(void **state)
     cafka_error err = {0};
     protocol_errors_register();
     protocol_errors_register();
-    assert_string_equal(cafka_error_name(ERR_UNKNOWN_TOPIC_OR_PARTITION), "UNKNOWN_TOPIC_OR_PARTITION");
+    assert_string_equal(cafka_error_name(ERR_UNKNOWN_TOPIC_OR_PARTITION),
+                        "UNKNOWN_TOPIC_OR_PARTITION");
     assert_string_equal(cafka_error_name(-1), "UNKNOWN_SERVER_ERROR");
     assert_string_equal(cafka_error_name(-500), "UNKNOWN_ERROR_CODE");
     assert_int_equal(error_set(&err, ERR_LEADER_NOT_AVAILABLE, "x"), ERR_LEADER_NOT_AVAILABLE);

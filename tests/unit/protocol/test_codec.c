@@ -70,7 +70,8 @@ static void *make_random(const struct message *m, int version, struct rng *rng, 
 {
     cafka_error err = {0};
     void *body = new_body(m);
-    if (message_random(m, version, rng, &arena, body, &err) || message_encode(m, version, body, out, &err))
+    if (message_random(m, version, rng, &arena, body, &err) ||
+        message_encode(m, version, body, out, &err))
         fail_msg("%s", err.message);
     return body;
 }
@@ -106,9 +107,11 @@ static void check_json_round_trip(const struct message *m, int version, struct r
     void *body = make_random(m, version, rng, &bytes), *read = new_body(m);
     if (message_to_json(m, version, body, &json, &err) ||
         message_unknown_tags_to_json(m, version, body, &tags, &err) ||
-        message_from_json(m, version, (struct str){(char *)json.data, json.size}, &arena, read, &err) ||
-        (tags.size && message_unknown_tags_from_json(m, version, (struct str){(char *)tags.data, tags.size},
-                                                     &arena, read, &err)) ||
+        message_from_json(m, version, (struct str){(char *)json.data, json.size}, &arena, read,
+                          &err) ||
+        (tags.size &&
+         message_unknown_tags_from_json(m, version, (struct str){(char *)tags.data, tags.size},
+                                        &arena, read, &err)) ||
         message_to_json(m, version, read, &again, &err))
         fail_msg("%s\n%.*s", err.message, (int)json.size, (char *)json.data);
     if (!message_equal(m, version, body, read))
@@ -147,8 +150,8 @@ static void random_messages_follow_the_seed(void **state)
 /* --- hostile bytes --- */
 
 /* Decode from memory of exactly this size, so that a sanitizer sees one byte too far. */
-static int decode_exact(const struct message *m, int version, struct bytes bytes, struct arena *into,
-                        void *body, cafka_error *err)
+static int decode_exact(const struct message *m, int version, struct bytes bytes,
+                        struct arena *into, void *body, cafka_error *err)
 {
     uint8_t *copy = malloc(bytes.size ? bytes.size : 1);
     assert_non_null(copy);
@@ -201,8 +204,9 @@ static void check_what_was_read(const struct message *m, int version, void *body
 static void check_damage(const struct message *m, int version, struct rng *rng)
 {
     static const uint8_t patterns[][5] = {
-        {0x7f, 0xff, 0xff, 0xff, 0x7f}, {0xff, 0xff, 0xff, 0xff, 0xff}, {0x80, 0x00, 0x00, 0x00, 0x80},
-        {0xff, 0xff, 0xff, 0xff, 0x0f}, {0xff, 0xff, 0xff, 0xff, 0x07}, {0x7f, 0xfe, 0x01, 0x00, 0x10},
+        {0x7f, 0xff, 0xff, 0xff, 0x7f}, {0xff, 0xff, 0xff, 0xff, 0xff},
+        {0x80, 0x00, 0x00, 0x00, 0x80}, {0xff, 0xff, 0xff, 0xff, 0x0f},
+        {0xff, 0xff, 0xff, 0xff, 0x07}, {0x7f, 0xfe, 0x01, 0x00, 0x10},
     };
     struct encoded out = {0};
     struct arena scratch = {0};
@@ -219,7 +223,8 @@ static void check_damage(const struct message *m, int version, struct rng *rng)
         arena_reset(&scratch);
         int rc = decode_exact(m, version, bytes_of(damaged, out.bytes.size), &scratch, body, &err);
         if (!rc)
-            rc = message_decode(m, version, bytes_of(damaged, out.bytes.size), &scratch, body, NULL, &err);
+            rc = message_decode(m, version, bytes_of(damaged, out.bytes.size), &scratch, body, NULL,
+                                &err);
         if (!rc)
             check_what_was_read(m, version, body);
         else
@@ -235,7 +240,8 @@ static void damaged_message_is_refused_or_read_as_something_else(void **state)
     each_message_and_version(check_damage, rounds(6));
 }
 
-static int decode_hex(const struct message *m, int version, const char *hex, void *body, cafka_error *err)
+static int decode_hex(const struct message *m, int version, const char *hex, void *body,
+                      cafka_error *err)
 {
     return decode_exact(m, version, unhex(hex), &arena, body, err);
 }
@@ -248,7 +254,8 @@ static void huge_count_is_refused_before_memory_is_taken(void **state)
     unsigned long before = (mem_fail_after(0, 0), mem_count());
     assert_int_equal(decode_hex(&metadata_request_message, 1, "7fffffff0000", &request, &err),
                      CAFKA_ERR_PROTOCOL);
-    assert_string_equal(err.message, "MetadataRequest version 1: topics: 4294967294 bytes are needed, 2 are left");
+    assert_string_equal(
+        err.message, "MetadataRequest version 1: topics: 4294967294 bytes are needed, 2 are left");
     assert_true(mem_count() - before <= 1); /* the arena's own first block */
     error_clear(&err);
     assert_int_equal(decode_hex(&metadata_request_message, 9, "ffffffff0f0000", &request, &err),
@@ -272,8 +279,10 @@ static void small_frame_does_not_become_a_large_message(void **state)
     group.topics_count = TOPICS;
     request.groups = &group;
     request.groups_count = 1;
-    assert_int_equal(message_encode(&offset_fetch_request_message, 9, &request, &out, &err), CAFKA_OK);
-    int rc = message_decode(&offset_fetch_request_message, 9, all_bytes(&out), &scratch, &request, NULL, &err);
+    assert_int_equal(message_encode(&offset_fetch_request_message, 9, &request, &out, &err),
+                     CAFKA_OK);
+    int rc = message_decode(&offset_fetch_request_message, 9, all_bytes(&out), &scratch, &request,
+                            NULL, &err);
     assert_int_equal(rc, CAFKA_ERR_PROTOCOL);
     assert_non_null(strstr(err.message, "more than 16 times"));
     arena_fini(&scratch);
@@ -288,12 +297,15 @@ static void limit_of_the_arena_is_kept_and_restored(void **state)
     struct metadata_request request;
     cafka_error err = {0};
     struct bytes bytes = unhex("00000003000161000162000163");
-    assert_int_equal(message_decode(&metadata_request_message, 1, bytes, &small, &request, NULL, &err),
+    assert_int_equal(message_decode(&metadata_request_message, 1, bytes, &small, &request, NULL,
+                                    &err),
                      CAFKA_ERR_PROTOCOL);
     assert_int_equal(small.limit, 64);
     small.limit = 0;
     error_clear(&err);
-    assert_int_equal(message_decode(&metadata_request_message, 1, bytes, &small, &request, NULL, &err), CAFKA_OK);
+    assert_int_equal(message_decode(&metadata_request_message, 1, bytes, &small, &request, NULL,
+                                    &err),
+                     CAFKA_OK);
     assert_int_equal(small.limit, 0);
     assert_int_equal(request.topics_count, 3);
     arena_fini(&small);
@@ -307,12 +319,12 @@ static void tags_that_lie_are_refused(void **state)
     static const struct {
         const char *hex, *what;
     } lies[] = {
-        {"0100000001", "2 bytes are needed"},          /* one tag, and the end */
-        {"01000000020100", "4 bytes are needed"},      /* two tags, room for one */
-        {"0100000001050461", "4 bytes are needed"},    /* a payload longer than what is left */
-        {"01000000020200010161", "do not ascend"},     /* 2, then 1 */
-        {"010000000202000200", "do not ascend"},       /* the same twice */
-        {"0100000001ffffffffff0f00", "varint"},        /* a tag of six bytes */
+        {"0100000001", "2 bytes are needed"},       /* one tag, and the end */
+        {"01000000020100", "4 bytes are needed"},   /* two tags, room for one */
+        {"0100000001050461", "4 bytes are needed"}, /* a payload longer than what is left */
+        {"01000000020200010161", "do not ascend"},  /* 2, then 1 */
+        {"010000000202000200", "do not ascend"},    /* the same twice */
+        {"0100000001ffffffffff0f00", "varint"},     /* a tag of six bytes */
     };
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         struct metadata_request request;
@@ -336,11 +348,17 @@ static void tagged_field_must_be_as_long_as_it_says(void **state)
     assert_int_equal(message_encode(&fetch_request_message, 12, &request, &out, &err), CAFKA_OK);
     /* The end is: one tag, number 0, 4 bytes, length 3+1, "abc". */
     uint8_t *end = out.bytes.data + out.bytes.size;
-    assert_memory_equal(end - 7, "\x01\x00\x04\x04" "abc", 7);
+    assert_memory_equal(end - 7,
+                        "\x01\x00\x04\x04"
+                        "abc",
+                        7);
     end[-4] = 3; /* the text is "ab" now, but the tag still says 4 bytes */
-    assert_int_equal(message_decode(&fetch_request_message, 12, all_bytes(&out), &arena, &request, NULL, &err),
+    assert_int_equal(message_decode(&fetch_request_message, 12, all_bytes(&out), &arena, &request,
+                                    NULL, &err),
                      CAFKA_ERR_PROTOCOL);
-    assert_string_equal(err.message, "FetchRequest version 12: clusterId: the tagged field is longer than its content");
+    assert_string_equal(
+        err.message,
+        "FetchRequest version 12: clusterId: the tagged field is longer than its content");
     encoded_fini(&out);
     arena_reset(&arena);
 }
@@ -352,12 +370,22 @@ static void path_of_what_is_wrong_is_named(void **state)
     cafka_error err = {0};
     /* no brokers; two topics, the second with a partition whose replicas are cut */
     assert_int_equal(decode_hex(&metadata_response_message, 0,
-                                "00000000" "00000002" "0000000161" "00000000" "0000000162" "00000001"
-                                "0000" "00000000" "00000001" "00000002" "00000001",
+                                "00000000"
+                                "00000002"
+                                "0000000161"
+                                "00000000"
+                                "0000000162"
+                                "00000001"
+                                "0000"
+                                "00000000"
+                                "00000001"
+                                "00000002"
+                                "00000001",
                                 &response, &err),
                      CAFKA_ERR_PROTOCOL);
-    assert_string_equal(err.message, "MetadataResponse version 0: topics[1].partitions[0].replicaNodes: "
-                                     "8 bytes are needed, 4 are left");
+    assert_string_equal(err.message,
+                        "MetadataResponse version 0: topics[1].partitions[0].replicaNodes: "
+                        "8 bytes are needed, 4 are left");
     arena_reset(&arena);
 }
 
@@ -368,12 +396,16 @@ static void bytes_left_over_are_an_error_unless_the_caller_counts(void **state)
     cafka_error err = {0};
     size_t used = 0;
     struct bytes bytes = unhex("0000000099");
-    assert_int_equal(message_decode(&metadata_request_message, 1, bytes, &arena, &request, NULL, &err),
+    assert_int_equal(message_decode(&metadata_request_message, 1, bytes, &arena, &request, NULL,
+                                    &err),
                      CAFKA_ERR_PROTOCOL);
     error_clear(&err);
-    assert_int_equal(message_decode(&metadata_request_message, 1, bytes, &arena, &request, &used, &err), CAFKA_OK);
+    assert_int_equal(message_decode(&metadata_request_message, 1, bytes, &arena, &request, &used,
+                                    &err),
+                     CAFKA_OK);
     assert_int_equal(used, 4);
-    assert_int_equal(message_decode(&metadata_request_message, 99, bytes, &arena, &request, &used, &err),
+    assert_int_equal(message_decode(&metadata_request_message, 99, bytes, &arena, &request, &used,
+                                    &err),
                      CAFKA_ERR_UNSUPPORTED);
     arena_reset(&arena);
 }
@@ -390,7 +422,8 @@ static void any_negative_old_length_is_null_where_null_is_legal(void **state)
     assert_int_equal(decode_hex(&metadata_request_message, 1, "80000000", &request, &err), CAFKA_OK);
     assert_int_equal(request.topics_count, -1);
     /* Version 0 has no null. */
-    assert_int_equal(decode_hex(&metadata_request_message, 0, "ffffffff", &request, &err), CAFKA_ERR_PROTOCOL);
+    assert_int_equal(decode_hex(&metadata_request_message, 0, "ffffffff", &request, &err),
+                     CAFKA_ERR_PROTOCOL);
     arena_reset(&arena);
 }
 
@@ -404,8 +437,11 @@ static void missing_string_is_written_empty_where_null_is_not_legal(void **state
     delete_topics_request_init(&request);
     request.topic_names = names;
     request.topic_names_count = 1;
-    assert_int_equal(message_encode(&delete_topics_request_message, 1, &request, &out, &err), CAFKA_OK);
-    assert_true(bytes_equal(all_bytes(&out), unhex("00000001" "0000" "00000000")));
+    assert_int_equal(message_encode(&delete_topics_request_message, 1, &request, &out, &err),
+                     CAFKA_OK);
+    assert_true(bytes_equal(all_bytes(&out), unhex("00000001"
+                                                   "0000"
+                                                   "00000000")));
     encoded_fini(&out);
     arena_reset(&arena);
 }
@@ -418,7 +454,8 @@ static void null_array_or_struct_is_refused_where_it_is_not_legal(void **state)
     cafka_error err = {0};
     metadata_request_init(&request);
     request.topics_count = -1;
-    assert_int_equal(message_encode(&metadata_request_message, 0, &request, &out, &err), CAFKA_ERR_ARGUMENT);
+    assert_int_equal(message_encode(&metadata_request_message, 0, &request, &out, &err),
+                     CAFKA_ERR_ARGUMENT);
     assert_int_equal(out.bytes.size, 0); /* nothing half-written is left */
     error_clear(&err);
     assert_int_equal(message_encode(&metadata_request_message, 1, &request, &out, &err), CAFKA_OK);
@@ -441,7 +478,8 @@ static void nullable_struct_in_a_tag_is_absent_by_default_and_marked_when_null(v
     encoded_clear(&out);
     assert_int_equal(message_encode(m, 0, &value, &out, &err), CAFKA_OK);
     assert_int_equal(out.bytes.size, size + 3);
-    assert_memory_equal(out.bytes.data + size - 1, "\x01\x00\x01\x00", 4); /* one tag, number 0, one byte: null */
+    assert_memory_equal(out.bytes.data + size - 1, "\x01\x00\x01\x00",
+                        4); /* one tag, number 0, one byte: null */
     assert_int_equal(message_decode(m, 0, all_bytes(&out), &arena, &value, NULL, &err), CAFKA_OK);
     assert_null(value.classic_member_metadata);
     encoded_fini(&out);
@@ -463,9 +501,11 @@ static void value_that_the_version_cannot_say_is_refused_unless_ignorable(void *
     request.forgotten_topics_data = &forgotten; /* 7+, not ignorable */
     request.forgotten_topics_data_count = 1;
     encoded_clear(&out);
-    assert_int_equal(message_encode(&fetch_request_message, 6, &request, &out, &err), CAFKA_ERR_UNSUPPORTED);
-    assert_string_equal(err.message, "FetchRequest version 6: forgottenTopicsData: the version has no such "
-                                     "field, and its value matters");
+    assert_int_equal(message_encode(&fetch_request_message, 6, &request, &out, &err),
+                     CAFKA_ERR_UNSUPPORTED);
+    assert_string_equal(err.message,
+                        "FetchRequest version 6: forgottenTopicsData: the version has no such "
+                        "field, and its value matters");
     error_clear(&err);
     assert_int_equal(message_encode(&fetch_request_message, 7, &request, &out, &err), CAFKA_OK);
     encoded_fini(&out);
@@ -483,11 +523,13 @@ static void unknown_tags_need_a_flexible_version_and_an_order(void **state)
     tags->tags[1] = (struct unknown_tag){7, bytes_of("y", 1)};
     metadata_request_init(&request);
     request.unknown_tags = tags;
-    assert_int_equal(message_encode(&metadata_request_message, 9, &request, &out, &err), CAFKA_ERR_ARGUMENT);
+    assert_int_equal(message_encode(&metadata_request_message, 9, &request, &out, &err),
+                     CAFKA_ERR_ARGUMENT);
     error_clear(&err);
     tags->tags[1].tag = 10;
     assert_int_equal(message_encode(&metadata_request_message, 9, &request, &out, &err), CAFKA_OK);
-    assert_int_equal(message_encode(&metadata_request_message, 8, &request, &out, &err), CAFKA_ERR_UNSUPPORTED);
+    assert_int_equal(message_encode(&metadata_request_message, 8, &request, &out, &err),
+                     CAFKA_ERR_UNSUPPORTED);
     encoded_fini(&out);
     arena_reset(&arena);
 }
@@ -504,10 +546,12 @@ static void tag_that_only_a_later_version_knows_is_kept_as_unknown(void **state)
     /* nodeEndpoints is tag 0 from version 16 on; in version 12 a tag 0 is unknown. */
     fetch_response_init(&response);
     response.unknown_tags = tags;
-    assert_int_equal(message_encode(&fetch_response_message, 16, &response, &out, &err), CAFKA_ERR_ARGUMENT);
+    assert_int_equal(message_encode(&fetch_response_message, 16, &response, &out, &err),
+                     CAFKA_ERR_ARGUMENT);
     error_clear(&err);
     assert_int_equal(message_encode(&fetch_response_message, 12, &response, &out, &err), CAFKA_OK);
-    assert_int_equal(message_decode(&fetch_response_message, 12, all_bytes(&out), &arena, &response, NULL, &err),
+    assert_int_equal(message_decode(&fetch_response_message, 12, all_bytes(&out), &arena, &response,
+                                    NULL, &err),
                      CAFKA_OK);
     assert_non_null(response.unknown_tags);
     assert_int_equal(response.unknown_tags->count, 1);
@@ -522,14 +566,16 @@ static void tags_of_any_length_have_the_right_size(void **state)
     (void)state;
     static char text[20000];
     memset(text, 'a', sizeof text);
-    for (size_t size = 120; size < sizeof text; size += size < 140 || (size > 16370 && size < 16390) ? 1 : 450) {
+    for (size_t size = 120; size < sizeof text;
+         size += size < 140 || (size > 16370 && size < 16390) ? 1 : 450) {
         struct encoded out = {0};
         struct fetch_request request, read;
         cafka_error err = {0};
         fetch_request_init(&request);
         request.cluster_id = (struct str){text, size};
         assert_int_equal(message_encode(&fetch_request_message, 12, &request, &out, &err), CAFKA_OK);
-        assert_int_equal(message_decode(&fetch_request_message, 12, all_bytes(&out), &arena, &read, NULL, &err),
+        assert_int_equal(message_decode(&fetch_request_message, 12, all_bytes(&out), &arena, &read,
+                                        NULL, &err),
                          CAFKA_OK);
         assert_true(message_equal(&fetch_request_message, 12, &request, &read));
         encoded_fini(&out);
@@ -546,7 +592,8 @@ static void text_longer_than_the_protocol_allows_is_refused(void **state)
     cafka_error err = {0};
     fetch_request_init(&request);
     request.rack_id = (struct str){text, sizeof text};
-    assert_int_equal(message_encode(&fetch_request_message, 12, &request, &out, &err), CAFKA_ERR_TOO_LARGE);
+    assert_int_equal(message_encode(&fetch_request_message, 12, &request, &out, &err),
+                     CAFKA_ERR_TOO_LARGE);
     assert_int_equal(out.bytes.size, 0);
     encoded_fini(&out);
 }
@@ -558,7 +605,8 @@ static void external_records_are_spliced_where_they_belong(void **state)
     (void)state;
     struct encoded out = {0}, whole = {0};
     struct produce_request_partition_produce_data partitions[2] = {{.index = 0}, {.index = 1}};
-    struct produce_request_topic_produce_data topic = {.name = {"t", 1}, .partition_data = partitions,
+    struct produce_request_topic_produce_data topic = {.name = {"t", 1},
+                                                       .partition_data = partitions,
                                                        .partition_data_count = 2};
     struct produce_request request;
     const char *batches[] = {"first batch", "second"};
@@ -567,10 +615,12 @@ static void external_records_are_spliced_where_they_belong(void **state)
     request.topic_data = &topic;
     request.topic_data_count = 1;
     for (int i = 0; i < 2; i++)
-        partitions[i].records = (struct records){(const uint8_t *)batches[i], strlen(batches[i]), NULL};
+        partitions[i].records =
+            (struct records){(const uint8_t *)batches[i], strlen(batches[i]), NULL};
     assert_int_equal(message_encode(&produce_request_message, 12, &request, &whole, &err), CAFKA_OK);
     for (int i = 0; i < 2; i++)
-        partitions[i].records = (struct records){NULL, strlen(batches[i]), (void *)(uintptr_t)batches[i]};
+        partitions[i].records =
+            (struct records){NULL, strlen(batches[i]), (void *)(uintptr_t)batches[i]};
     assert_int_equal(message_encode(&produce_request_message, 12, &request, &out, &err), CAFKA_OK);
     assert_int_equal(out.splice_count, 2);
     assert_int_equal(encoded_size(&out), whole.bytes.size);
@@ -586,7 +636,8 @@ static void external_records_are_spliced_where_they_belong(void **state)
     assert_true(bytes_equal(bytes_of(joined.data, joined.size), all_bytes(&whole)));
 
     buffer_clear(&joined);
-    assert_int_equal(message_to_json(&produce_request_message, 12, &request, &joined, &err), CAFKA_OK);
+    assert_int_equal(message_to_json(&produce_request_message, 12, &request, &joined, &err),
+                     CAFKA_OK);
     assert_non_null(strstr(buffer_string(&joined), "\"recordsSizeInBytes\":11"));
     buffer_fini(&joined);
     encoded_fini(&out);
@@ -597,8 +648,10 @@ static void decoded_records_and_strings_point_into_the_frame(void **state)
 {
     (void)state;
     struct encoded out = {0};
-    struct produce_request_partition_produce_data partition = {.records = {(const uint8_t *)"abc", 3, NULL}};
-    struct produce_request_topic_produce_data topic = {.name = {"t", 1}, .partition_data = &partition,
+    struct produce_request_partition_produce_data partition = {
+        .records = {(const uint8_t *)"abc", 3, NULL}};
+    struct produce_request_topic_produce_data topic = {.name = {"t", 1},
+                                                       .partition_data = &partition,
                                                        .partition_data_count = 1};
     struct produce_request request;
     cafka_error err = {0};
@@ -607,7 +660,8 @@ static void decoded_records_and_strings_point_into_the_frame(void **state)
     request.topic_data_count = 1;
     assert_int_equal(message_encode(&produce_request_message, 9, &request, &out, &err), CAFKA_OK);
     struct bytes frame = all_bytes(&out);
-    assert_int_equal(message_decode(&produce_request_message, 9, frame, &arena, &request, NULL, &err), CAFKA_OK);
+    assert_int_equal(message_decode(&produce_request_message, 9, frame, &arena, &request, NULL, &err),
+                     CAFKA_OK);
     const uint8_t *records = request.topic_data[0].partition_data[0].records.data;
     assert_true(records > frame.data && records < frame.data + frame.size);
     assert_true((const uint8_t *)request.topic_data[0].name.data > frame.data);
@@ -637,15 +691,16 @@ static void json_that_is_no_message_is_refused_with_its_reason(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct metadata_request request;
         cafka_error err = {0};
-        int rc = message_from_json(&metadata_request_message, 12, str_of(cases[i].json), &arena, &request, &err);
+        int rc = message_from_json(&metadata_request_message, 12, str_of(cases[i].json), &arena,
+                                   &request, &err);
         assert_int_equal(rc, CAFKA_ERR_ARGUMENT);
         if (!strstr(err.message, cases[i].what))
             fail_msg("%s: %s", cases[i].json, err.message);
     }
     struct fetch_request fetch;
     cafka_error err = {0};
-    assert_int_equal(message_from_json(&fetch_request_message, 12, str_of("{\"maxWaitMs\":2147483648}"), &arena,
-                                       &fetch, &err),
+    assert_int_equal(message_from_json(&fetch_request_message, 12,
+                                       str_of("{\"maxWaitMs\":2147483648}"), &arena, &fetch, &err),
                      CAFKA_ERR_ARGUMENT);
     arena_reset(&arena);
 }
@@ -655,8 +710,11 @@ static void json_leaves_the_default_where_it_says_nothing(void **state)
     (void)state;
     struct fetch_request request;
     cafka_error err = {0};
-    const char *json = "{\"maxWaitMs\":500,\"topics\":[{\"topic\":\"t\",\"partitions\":[{\"partition\":3}]}]}";
-    assert_int_equal(message_from_json(&fetch_request_message, 11, str_of(json), &arena, &request, &err), CAFKA_OK);
+    const char *json =
+        "{\"maxWaitMs\":500,\"topics\":[{\"topic\":\"t\",\"partitions\":[{\"partition\":3}]}]}";
+    assert_int_equal(message_from_json(&fetch_request_message, 11, str_of(json), &arena, &request,
+                                       &err),
+                     CAFKA_OK);
     assert_int_equal(request.max_wait_ms, 500);
     assert_int_equal(request.max_bytes, INT32_MAX);
     assert_int_equal(request.topics[0].partitions[0].partition, 3);
@@ -668,21 +726,27 @@ static void unknown_tag_whose_path_leads_nowhere_is_refused(void **state)
 {
     (void)state;
     static const char *const lists[] = {
-        "[{\"path\":\"topics[1]\",\"tag\":1,\"hex\":\"\"}]", "[{\"path\":\"topics\",\"tag\":1,\"hex\":\"\"}]",
-        "[{\"path\":\"topics[0].\",\"tag\":1,\"hex\":\"\"}]", "[{\"path\":\"nothing\",\"tag\":1,\"hex\":\"\"}]",
-        "[{\"path\":\"topics[0]x\",\"tag\":1,\"hex\":\"\"}]", "[{\"path\":\"\",\"hex\":\"\"}]",
-        "[{\"path\":\"\",\"tag\":-1,\"hex\":\"\"}]", "[{\"path\":\"\",\"tag\":1,\"hex\":\"0\"}]", "{}",
+        "[{\"path\":\"topics[1]\",\"tag\":1,\"hex\":\"\"}]",
+        "[{\"path\":\"topics\",\"tag\":1,\"hex\":\"\"}]",
+        "[{\"path\":\"topics[0].\",\"tag\":1,\"hex\":\"\"}]",
+        "[{\"path\":\"nothing\",\"tag\":1,\"hex\":\"\"}]",
+        "[{\"path\":\"topics[0]x\",\"tag\":1,\"hex\":\"\"}]",
+        "[{\"path\":\"\",\"hex\":\"\"}]",
+        "[{\"path\":\"\",\"tag\":-1,\"hex\":\"\"}]",
+        "[{\"path\":\"\",\"tag\":1,\"hex\":\"0\"}]",
+        "{}",
         "[{\"path\":\"topics[99999999999999]\",\"tag\":1,\"hex\":\"\"}]",
     };
     struct metadata_request request;
     cafka_error err = {0};
-    assert_int_equal(message_from_json(&metadata_request_message, 12, str_of("{\"topics\":[{\"name\":\"a\"}]}"),
-                                       &arena, &request, &err),
+    assert_int_equal(message_from_json(&metadata_request_message, 12,
+                                       str_of("{\"topics\":[{\"name\":\"a\"}]}"), &arena, &request,
+                                       &err),
                      CAFKA_OK);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         error_clear(&err);
-        if (message_unknown_tags_from_json(&metadata_request_message, 12, str_of(lists[i]), &arena, &request,
-                                           &err) != CAFKA_ERR_ARGUMENT)
+        if (message_unknown_tags_from_json(&metadata_request_message, 12, str_of(lists[i]), &arena,
+                                           &request, &err) != CAFKA_ERR_ARGUMENT)
             fail_msg("%s was taken", lists[i]);
     }
     arena_reset(&arena);
@@ -695,7 +759,8 @@ static int whole_life(const struct message *m, int version, struct bytes bytes, 
     struct arena own = {0};
     struct encoded out = {0};
     struct buffer json = {0}, tags = {0};
-    void *body = arena_alloc(&own, message_struct_size(m)), *read = arena_alloc(&own, message_struct_size(m));
+    void *body = arena_alloc(&own, message_struct_size(m)),
+         *read = arena_alloc(&own, message_struct_size(m));
     int rc = body && read ? CAFKA_OK : error_set(err, CAFKA_ERR_MEMORY, "no memory");
     if (!rc)
         rc = message_decode(m, version, bytes, &own, body, NULL, err);
@@ -706,7 +771,8 @@ static int whole_life(const struct message *m, int version, struct bytes bytes, 
     if (!rc)
         rc = message_unknown_tags_to_json(m, version, body, &tags, err);
     if (!rc)
-        rc = message_from_json(m, version, (struct str){(char *)json.data, json.size}, &own, read, err);
+        rc = message_from_json(m, version, (struct str){(char *)json.data, json.size}, &own, read,
+                               err);
     encoded_fini(&out);
     buffer_fini(&json);
     buffer_fini(&tags);

@@ -85,13 +85,15 @@ static void values_give_the_bytes(const struct sample *s)
     void *body = arena_alloc(&arena, message_struct_size(s->message));
     int rc = message_from_json(s->message, s->version, s->json, &arena, body, &err);
     if (!rc && s->unknown_tags.data)
-        rc = message_unknown_tags_from_json(s->message, s->version, s->unknown_tags, &arena, body, &err);
+        rc = message_unknown_tags_from_json(s->message, s->version, s->unknown_tags, &arena, body,
+                                            &err);
     if (!rc)
         rc = message_encode(s->message, s->version, body, &out, &err);
     if (rc)
         fail_msg("%s", err.message);
     if (!same_bytes(&out, s->body))
-        fail_msg("%s version %d of %.200s has other bytes", message_name(s->message), s->version, s->json.data);
+        fail_msg("%s version %d of %.200s has other bytes", message_name(s->message), s->version,
+                 s->json.data);
     encoded_fini(&out);
 }
 
@@ -152,7 +154,8 @@ static void put_default(struct buffer *out, const struct table *t, const struct 
     if (f->flags & FIELD_ARRAY) {
         buffer_printf(out, "%s", array_count(member) < 0 ? "null" : "[]");
     } else if (f->type == FIELD_STRUCT) {
-        buffer_printf(out, "%s", f->flags & FIELD_POINTER && !member_pointer(member) ? "null" : "{}");
+        buffer_printf(out, "%s",
+                      f->flags & FIELD_POINTER && !member_pointer(member) ? "null" : "{}");
     } else if (f->type == FIELD_UUID) {
         struct uuid id;
         char text[UUID_TEXT_SIZE];
@@ -191,7 +194,8 @@ static size_t check_defaults(const struct table *t, struct str expected, const c
         known++;
         put_default(&value, t, f);
         if (!json_same((struct str){(char *)value.data, value.size}, text))
-            fail_msg("%s: %.*s, Kafka has %.*s", path, (int)value.size, (char *)value.data, STR_ARG(text));
+            fail_msg("%s: %.*s, Kafka has %.*s", path, (int)value.size, (char *)value.data,
+                     STR_ARG(text));
         if (f->type == FIELD_STRUCT)
             known += check_defaults(f->table, expected, path);
     }
@@ -251,13 +255,58 @@ static void the_api_table_gives_the_answer_of_a_real_broker(void **state)
             fail_msg("%s is not offered", api->name);
         if (api_advertised_min(api) != json_get_int(entry, "minVersion") ||
             api->max_version != json_get_int(entry, "maxVersion"))
-            fail_msg("%s is offered from %d to %d", api->name, api_advertised_min(api), api->max_version);
+            fail_msg("%s is offered from %d to %d", api->name, api_advertised_min(api),
+                     api->max_version);
         seen++;
     }
     for (int key = 0; key < API_KEY_COUNT; key++)
         expected += (size_t)advertised(api_find(key));
     assert_int_equal(seen, expected);
     free(text);
+}
+
+/* --- unsigned varints; the record room holds the signed ones to their vectors --- */
+
+static void check_vector(struct str line, void *user)
+{
+    char *kind = json_get_text(line, "kind"), *hex, *value;
+    bool is_int = !strcmp(kind, "uvarint"), is_long = !strcmp(kind, "uvarlong");
+    struct str unused;
+    free(kind);
+    if (!is_int && !is_long)
+        return;
+    ++*(size_t *)user;
+    hex = json_get_text(line, "hex");
+    struct bytes bytes = unhex(hex);
+    free(hex);
+    uint64_t read = 0;
+    const uint8_t *after = uvarint_get(bytes.data, bytes.data + bytes.size, is_int ? 5 : 10, &read);
+    if (json_get(line, "error", &unused)) {
+        assert_null(after);
+        return;
+    }
+    value = json_get_text(line, "value");
+    size_t taken = json_get(line, "read", &unused) ? (size_t)json_get_int(line, "read") : bytes.size;
+    assert_true(after == bytes.data + taken);
+    assert_true(read == strtoull(value, NULL, 10));
+    free(value);
+    uint8_t written[10];
+    size_t size = (size_t)(uvarint_put(written, read) - written);
+    assert_int_equal(size, uvarint_size(read));
+    if (json_get(line, "written", &unused))
+        assert_true(bytes_equal(bytes_of(written, size), bytes));
+}
+
+static void unsigned_varints_are_read_and_written_as_kafka_does(void **state)
+{
+    (void)state;
+    size_t seen = 0;
+    const char *path = golden_path("vectors.jsonl");
+    if (!path)
+        return;
+    assert_true(file_lines(path, check_vector, &seen));
+    assert_int_equal(seen, 84 + 151);
+    arena_reset(&arena);
 }
 
 static int free_arena(void **state)
@@ -273,6 +322,7 @@ int main(void)
         cmocka_unit_test(every_line_of_the_share_is_read_and_written_as_kafka_does),
         cmocka_unit_test(every_line_of_the_whole_set_is_read_and_written_as_kafka_does),
         cmocka_unit_test(every_field_has_the_default_that_kafka_gives_it),
+        cmocka_unit_test(unsigned_varints_are_read_and_written_as_kafka_does),
         cmocka_unit_test(the_api_table_gives_the_answer_of_a_real_broker),
     };
     return cmocka_run_group_tests(tests, NULL, free_arena);

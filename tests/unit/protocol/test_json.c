@@ -29,8 +29,17 @@ static void whole_numbers_are_exact_to_their_ends(void **state)
         assert_true(read == numbers[i]);
         buffer_fini(&out);
     }
-    static const char *const wrong[] = {"9223372036854775808", "-9223372036854775809", "01", "1.0", "1e2", "-",
-                                        "", "+1", "0x1", "99999999999999999999", "1a"};
+    static const char *const wrong[] = {"9223372036854775808",
+                                        "-9223372036854775809",
+                                        "01",
+                                        "1.0",
+                                        "1e2",
+                                        "-",
+                                        "",
+                                        "+1",
+                                        "0x1",
+                                        "99999999999999999999",
+                                        "1a"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct json j = json_of(str_of(wrong[i]));
         int64_t read;
@@ -42,7 +51,8 @@ static void whole_numbers_are_exact_to_their_ends(void **state)
 static void doubles_read_back_equal(void **state)
 {
     (void)state;
-    static const double numbers[] = {0.0, -0.0, 0.1, 1.0, -1e300, 4.9e-324, 1.7976931348623157e308, 1.0 / 3};
+    static const double numbers[] =
+        {0.0, -0.0, 0.1, 1.0, -1e300, 4.9e-324, 1.7976931348623157e308, 1.0 / 3};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct buffer out = {0};
         double read;
@@ -82,7 +92,10 @@ static void bytes_that_are_no_utf8_become_the_replacement_character(void **state
     static const struct {
         const char *bytes, *json;
     } cases[] = {
-        {"a\xff" "b", "\"a\xef\xbf\xbd" "b\""},
+        {"a\xff"
+         "b",
+         "\"a\xef\xbf\xbd"
+         "b\""},
         {"\xc0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* a zero in two bytes */
         {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* half a surrogate pair */
         {"\xe2\x82", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* cut */
@@ -105,7 +118,8 @@ static void escapes_are_read_as_json_has_them(void **state)
         {"\"\\ud83d\\ude00\"", "😀"},
         {"\"\\ud83d\"", "\xef\xbf\xbd"},
         {"\"\\ude00x\"", "\xef\xbf\xbdx"},
-        {"\"\\ud83d\\u0041\"", "\xef\xbf\xbd" "A"},
+        {"\"\\ud83d\\u0041\"", "\xef\xbf\xbd"
+                               "A"},
         {"\"\\u00e9\"", "é"},
         {"\"\\u12\"", NULL},
         {"\"\\x\"", NULL},
@@ -150,10 +164,15 @@ static void base64_of_every_length_is_read_back(void **state)
 static void any_value_is_skipped_whole(void **state)
 {
     (void)state;
-    static const char *const values[] = {"1", "-0.5e-7", "true", "null", "\"a\\\"]\"", "[]", "{}", "[1,[2,{}],\"]\"]",
-                                         "{\"a\":{\"b\":[1,2]},\"c\":\"}\"}", " [ 1 , 2 ] "};
-    static const char *const wrong[] = {"", "[", "{", "[1", "[1,]", "[,1]", "{\"a\"}", "{\"a\":}", "{a:1}", "[1 2]",
-                                        "tru", "}", "]", "[}", "{]", "{\"a\":1,}", "nul", "01"};
+    static const char *const values[] =
+        {"1",          "-0.5e-7",          "true",
+         "null",       "\"a\\\"]\"",       "[]",
+         "{}",         "[1,[2,{}],\"]\"]", "{\"a\":{\"b\":[1,2]},\"c\":\"}\"}",
+         " [ 1 , 2 ] "};
+    static const char *const wrong[] = {"",           "[",       "{",        "[1",    "[1,]",
+                                        "[,1]",       "{\"a\"}", "{\"a\":}", "{a:1}", "[1 2]",
+                                        "tru",        "}",       "]",        "[}",    "{]",
+                                        "{\"a\":1,}", "nul",     "01"};
     struct str raw;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         struct json j = json_of(str_of(values[i]));
@@ -200,7 +219,8 @@ static void text_cut_anywhere_is_refused(void **state)
 static void values_are_the_same_whatever_their_order_and_spelling(void **state)
 {
     (void)state;
-    assert_true(json_same(str_of("{\"a\":1,\"b\":[1.0,\"x\"]}"), str_of("{ \"b\":[1.00,\"\\u0078\"], \"a\":1 }")));
+    assert_true(json_same(str_of("{\"a\":1,\"b\":[1.0,\"x\"]}"),
+                          str_of("{ \"b\":[1.00,\"\\u0078\"], \"a\":1 }")));
     assert_false(json_same(str_of("9007199254740993"), str_of("9007199254740992")));
     assert_false(json_same(str_of("[1,2]"), str_of("[2,1]")));
     assert_false(json_same(str_of("[1]"), str_of("[1,2]")));
