@@ -178,6 +178,8 @@ static bool fill_request(struct metadata *m, int version)
     struct client *client = m->client;
     int64_t now_ms = loop_now_ms(client->loop);
     m->full = (m->need_full && m->full_not_before_ms <= now_ms) || now_ms - m->last_full_ms >= max_age_ms(m);
+    if (m->full)
+        m->need_full = false; /* a wish that comes from now on is for the request after this one */
 
     int32_t count = 0;
     metadata_request_init(&m->body);
@@ -216,6 +218,9 @@ static bool fill_request(struct metadata *m, int version)
 /* A request that did not leave, or failed: what it asked for is wanted again. */
 void metadata_unask(struct metadata *m)
 {
+    if (m->full)
+        m->need_full = true;
+    m->full = false;
     struct list *link, *after;
     list_each (link, after, &m->topics) {
         struct metadata_topic *topic = list_item(link, struct metadata_topic, link);

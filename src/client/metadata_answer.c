@@ -296,16 +296,13 @@ static int take_response(struct metadata *m, const struct metadata_response *res
     take_cluster(m, response);
     m->ready = true;
     unsigned changes = 0;
-    bool full = m->full;
-    if (full)
-        m->need_full = false; /* a hook may want another one */
     for (int32_t i = 0; !rc && i < response->topics_count; i++)
         rc = hear_topic(m, &response->topics[i], version, &changes, err);
     if (rc)
         return rc;
     hear_silence(m, &changes);
     forget_asked(m);
-    if (full)
+    if (m->full)
         note_full(m, changes);
     return CAFKA_OK;
 }

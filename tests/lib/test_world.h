@@ -1,25 +1,40 @@
 /*
  * test_world.h - the world that a test of the client lives in, and running a loop in it.
+ *
+ * It is the simulated one, so that seconds pass in no time and a test is the same every time; with
+ * CAFKA_TEST_WORLD=real in the environment the same tests run on real sockets and a real clock.
  */
 #ifndef CAFKA_TESTS_TEST_WORLD_H
 #define CAFKA_TESTS_TEST_WORLD_H
 
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "net/loop.h"
+#include "sim/sim.h"
 
 struct test_world {
     const cafka_env *env;
+    struct sim *sim; /* NULL: the real world */
 };
 
 static inline void test_world_open(struct test_world *world)
 {
+    const char *wish = getenv("CAFKA_TEST_WORLD");
+    cafka_error err = {0};
+    world->sim = NULL;
     world->env = cafka_env_real();
+    if (wish && !strcmp(wish, "real"))
+        return;
+    if (sim_new(&world->sim, 1, &err))
+        abort();
+    world->env = sim_env(world->sim);
 }
 
 static inline void test_world_close(struct test_world *world)
 {
-    (void)world;
+    sim_free(world->sim);
 }
 
 /* An external loop, turn by turn, until the condition holds; false: it did not in time. */

@@ -73,11 +73,14 @@ static int open_conn(struct fixture *f, cafka_error *err)
     return conn_new(&f->conn, &f->options, "127.0.0.1", f->broker->port, IN_FLIGHT, &events, f, err);
 }
 
-static int set_up(void **state)
+static int set_up_in(void **state, bool real)
 {
     struct fixture *f = calloc(1, sizeof *f);
     cafka_error err = {0};
-    test_world_open(&f->world);
+    if (real)
+        f->world.env = cafka_env_real();
+    else
+        test_world_open(&f->world);
     protocol_errors_register();
     assert_int_equal(loop_new(&f->loop, f->world.env, LOOP_EXTERNAL, &err), 0);
     script_open(&f->cluster, f->loop, 1);
@@ -98,6 +101,16 @@ static int set_up(void **state)
     assert_int_equal(open_conn(f, &err), 0);
     *state = f;
     return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_in(state, false);
+}
+
+static int set_up_real(void **state)
+{
+    return set_up_in(state, true);
 }
 
 static int tear_down(void **state)
@@ -699,6 +712,47 @@ static void a_broker_that_moved_is_left_once_it_has_answered(void **state)
     free(other);
 }
 
+/* In the simulated world only: names need a resolver that knows them. */
+static void open_named(struct fixture *f)
+{
+    cafka_error err = {0};
+    conn_free(f->conn);
+    f->conn = NULL;
+    assert_int_equal(conn_new(&f->conn, &f->options, "kafka.test", f->broker->port, IN_FLIGHT, &events, f, &err), 0);
+}
+
+static void every_address_of_a_name_is_tried(void **state)
+{
+    struct fixture *f = *state;
+    cafka_error err = {0};
+    if (!f->world.sim)
+        return;
+    assert_int_equal(sim_name_add(f->world.sim, "kafka.test", "10.9.9.1", &err), 0);
+    assert_int_equal(sim_name_add(f->world.sim, "kafka.test", "10.9.9.2", &err), 0);
+    assert_int_equal(sim_name_add(f->world.sim, "kafka.test", "127.0.0.1", &err), 0);
+    open_named(f);
+    make_ready(f);
+    assert_int_equal(f->down, 0); /* one attempt, as the owner sees it */
+}
+
+static void a_name_is_resolved_again_after_the_connection_broke(void **state)
+{
+    struct fixture *f = *state;
+    cafka_error err = {0};
+    if (!f->world.sim)
+        return;
+    assert_int_equal(sim_name_add(f->world.sim, "kafka.test", "127.0.0.1", &err), 0);
+    open_named(f);
+    make_ready(f);
+    sim_name_remove(f->world.sim, "kafka.test");
+    script_broker_down(f->broker);
+    assert_true(test_run_until(f->loop, is_down, f, 1000));
+    f->down = 0;
+    conn_open(f->conn);
+    assert_true(test_run_until(f->loop, is_down, f, 1000));
+    assert_int_equal(f->why.code, CAFKA_ERR_RESOLVE);
+}
+
 static void a_name_without_address_is_an_error(void **state)
 {
     struct fixture *f = *state;
@@ -878,7 +932,8 @@ int main(void)
         TEST(a_broker_that_refuses_every_version_is_told_in_the_error),
         TEST(requests_are_pipelined_up_to_the_limit_and_answered_in_order),
         TEST(answers_come_in_order_and_free_their_slots),
-        TEST(a_request_in_steady_state_allocates_nothing),
+        /* The simulated links allocate. */
+        cmocka_unit_test_setup_teardown(a_request_in_steady_state_allocates_nothing, set_up_real, tear_down),
         TEST(a_request_without_answer_closes_the_connection_in_time),
         TEST(throttled_the_connection_sends_nothing_and_its_time_does_not_count),
         TEST(an_old_version_leaves_throttling_to_the_broker),
@@ -902,6 +957,8 @@ int main(void)
         TEST(a_broker_that_comes_back_is_found_again),
         TEST(an_idle_connection_is_closed_without_an_error),
         TEST(a_broker_that_moved_is_left_once_it_has_answered),
+        TEST(every_address_of_a_name_is_tried),
+        TEST(a_name_is_resolved_again_after_the_connection_broke),
         TEST(a_name_without_address_is_an_error),
         TEST(it_can_be_freed_while_dialing_and_before),
         TEST(it_can_be_freed_with_requests_in_flight),
