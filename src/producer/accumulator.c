@@ -30,11 +30,24 @@ static size_t growth_limit(const struct producer_settings *settings)
     return (size_t)most;
 }
 
+/* What key, value and headers of one record may take: an upper bound of its batch is compared. */
+static size_t record_limit(const struct producer_settings *settings)
+{
+    size_t overhead = RECORD_BATCH_OVERHEAD + RECORD_OVERHEAD_MAX;
+    size_t request = (size_t)settings->max_request_size_bytes;
+    size_t memory = (size_t)settings->buffer_memory_bytes;
+    size_t block = block_charge(PRODUCER_BATCH_HEAD + RECORD_OVERHEAD_MAX + 2 * sizeof(struct slot));
+    request = request > overhead ? request - overhead : 0;
+    memory = memory > block ? memory - block : 0;
+    return request < memory ? request : memory;
+}
+
 int accumulator_init(struct accumulator *a, const cafka_env *env, const struct producer_settings *settings,
                      cafka_error *err)
 {
     *a = (struct accumulator){.env = env,
                               .batch_size = (size_t)settings->batch_size_bytes,
+                              .record_max = record_limit(settings),
                               .batch_max = growth_limit(settings),
                               .slots = settings->on_delivery != NULL,
                               .codec = settings->compression,
@@ -69,7 +82,7 @@ void accumulator_fini(struct accumulator *a)
     a->env = NULL;
 }
 
-int partition_init(struct partition *p, struct topic *topic, int32_t index, cafka_error *err)
+int partition_init(struct partition *p, struct cafka_topic *topic, int32_t index, cafka_error *err)
 {
     *p = (struct partition){.topic = topic, .index = index, .confirmed_broker = -1, .confirmed_epoch = -1};
     list_init(&p->closed);

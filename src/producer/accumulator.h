@@ -24,7 +24,7 @@
 #include "producer/producer_batch.h"
 #include "util/mpsc.h"
 
-struct topic;
+struct cafka_topic;
 struct sender_broker;
 
 struct partition {
@@ -50,7 +50,7 @@ struct partition {
     atomic_int queued_blocks;               /* blocks that wait, for the partitioner's statistics */
 
     /* fixed */
-    struct topic *topic;
+    struct cafka_topic *topic;
     int32_t index;
 
     /* the loop's: sender.c */
@@ -62,8 +62,13 @@ struct partition {
     struct list active_link; /* while it has any batch */
     bool ready;              /* something may leave now */
     bool due;                /* linger.ms is over, or it does not matter: do not hold back */
+    bool used;               /* had a batch, ever */
+    bool leaderless;         /* in the sender's list of that name */
+    struct sender_broker *wire_broker; /* where the batches on the wire went */
+    uint64_t request_mark;   /* the request that was offered this partition last */
     int32_t confirmed_broker, confirmed_epoch; /* leader that has acknowledged a batch, and its epoch */
     int64_t retry_at_ms;     /* 0: not backing off */
+    unsigned failures;       /* attempts in a row that failed */
     struct timer timer;      /* linger or backoff */
     struct timer expiry;     /* delivery.timeout.ms of the oldest batch */
     int told_error;          /* event function: once per cause */
@@ -74,6 +79,7 @@ struct accumulator {
     const cafka_env *env;
     struct memory_pool pool;
     size_t batch_size;   /* bytes from which a batch may leave */
+    size_t record_max;   /* key, value and headers of a record together */
     size_t batch_max;    /* bytes to which an open batch may grow (raw, header included) */
     bool slots;          /* keep opaques */
     int codec, level;
@@ -87,7 +93,7 @@ int accumulator_init(struct accumulator *a, const cafka_env *env, const struct p
                      cafka_error *err);
 void accumulator_fini(struct accumulator *a); /* takes a zeroed one */
 
-int partition_init(struct partition *p, struct topic *topic, int32_t index, cafka_error *err);
+int partition_init(struct partition *p, struct cafka_topic *topic, int32_t index, cafka_error *err);
 void partition_fini(struct partition *p, struct accumulator *a); /* drops batches that are left */
 
 /* A record, taken apart and checked, as the fast path wants it. */

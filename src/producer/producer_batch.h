@@ -68,14 +68,16 @@ struct producer_batch {
     int32_t attempts;
     bool on_wire;       /* a request refers to it */
     bool maybe_written; /* an attempt ended without an answer that tells */
-    bool finished;      /* its result is known; only the memory is waited for */
+    bool finished;      /* its result is known and told; only the memory is waited for */
+    atomic_bool settled; /* one of two that hold it is done: who finds it set releases */
     uint64_t flush_mark; /* the first flush that waits for it; 0: none */
 
     /* result; error.code 0 is success */
     int64_t base_offset, append_time_ms;
     struct record_failure *failures;
     size_t failure_count;
-    struct list waiters; /* struct send_waiter (delivery.h); under the producer's wait lock */
+    struct list waiters; /* struct send_waiter (delivery.h); as the records, then the loop's */
+    int32_t waited;      /* how many records have one */
     struct client_callback callback;
     cafka_error error;
 };
