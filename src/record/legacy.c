@@ -92,6 +92,8 @@ static int next_entry(const uint8_t *at, const uint8_t *end, struct bytes *out, 
 /* Look over the inner set: what is the offset of its last message? */
 static int last_inner_offset(struct bytes set, int64_t *out, cafka_error *err)
 {
+    if (!set.size)
+        return error_set(err, CAFKA_ERR_PROTOCOL, "a compressed message set is empty");
     const uint8_t *at = set.data, *end = set.data + set.size;
     struct bytes entry = {NULL, 0};
     bool any = false;
@@ -185,6 +187,7 @@ int legacy_iter_next(struct record_iter *it, struct record_view *out, cafka_erro
         .timestamp = it->appended && m.magic == 1 ? it->append_time : m.timestamp,
         .key = m.key,
         .value = m.value,
+        .headers = bytes_of(entry.data, 0),
         .index = it->index++,
     };
     it->at += entry.size;

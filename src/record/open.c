@@ -22,7 +22,7 @@ int batch_open(struct bytes batch, const struct batch_header *h, struct decompre
         rc = decompressor_run(d, batch_codec(h), h->magic, records, limit, inflated, err);
         if (rc && rc != CAFKA_ERR_COMPRESSION)
             return rc;
-        records = bytes_of(inflated->data, inflated->size);
+        records = inflated->size ? bytes_of(inflated->data, inflated->size) : bytes_of(batch.data, 0);
     }
     record_iter_init(it, records, h->base_offset, h->base_timestamp, h->record_count);
     it->appended = h->attributes & BATCH_LOG_APPEND_TIME;

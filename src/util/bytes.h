@@ -175,7 +175,8 @@ struct reader {
 
 static inline struct reader reader_of(const void *data, size_t size)
 {
-    return (struct reader){data, (const uint8_t *)data + size, false};
+    const uint8_t *start = data;
+    return (struct reader){start, size ? start + size : start, false}; /* NULL + 0 is undefined in C */
 }
 
 static inline size_t reader_left(const struct reader *r)
