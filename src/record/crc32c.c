@@ -24,7 +24,6 @@
 #include <wmmintrin.h>
 #elif defined(__aarch64__) && defined(__linux__)
 #define HAVE_ARM 1
-#include <arm_acle.h>
 #include <sys/auxv.h>
 #endif
 
@@ -140,7 +139,20 @@ static bool choose_hardware(void)
 
 #define LANES_FROM 2048 /* the join is in software here */
 
-__attribute__((target("+crc"))) static uint32_t run_arm(uint32_t crc, const uint8_t *p, size_t size)
+/* In assembly, since compilers do not agree on how a single function asks for the extension. */
+static inline uint32_t crc_of_64(uint32_t crc, uint64_t word)
+{
+    __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
+    return crc;
+}
+
+static inline uint32_t crc_of_8(uint32_t crc, uint8_t byte)
+{
+    __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"((uint32_t)byte));
+    return crc;
+}
+
+static uint32_t run_arm(uint32_t crc, const uint8_t *p, size_t size)
 {
     uint32_t c0 = ~crc;
     if (size >= LANES_FROM) {
@@ -148,9 +160,9 @@ __attribute__((target("+crc"))) static uint32_t run_arm(uint32_t crc, const uint
         uint32_t c1 = 0, c2 = 0;
         const uint8_t *stop = p + lane;
         for (; p < stop; p += 8) {
-            c0 = __crc32cd(c0, load64(p));
-            c1 = __crc32cd(c1, load64(p + lane));
-            c2 = __crc32cd(c2, load64(p + 2 * lane));
+            c0 = crc_of_64(c0, load64(p));
+            c1 = crc_of_64(c1, load64(p + lane));
+            c2 = crc_of_64(c2, load64(p + 2 * lane));
         }
         uint32_t power = power_of(lane, multiply_software);
         c0 = multiply_software(c0, power) ^ c1;
@@ -159,9 +171,9 @@ __attribute__((target("+crc"))) static uint32_t run_arm(uint32_t crc, const uint
         size -= 3 * lane;
     }
     for (; size >= 8; p += 8, size -= 8)
-        c0 = __crc32cd(c0, load64(p));
+        c0 = crc_of_64(c0, load64(p));
     for (; size; p++, size--)
-        c0 = __crc32cb(c0, *p);
+        c0 = crc_of_8(c0, *p);
     return ~c0;
 }
 

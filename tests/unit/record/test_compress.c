@@ -281,10 +281,8 @@ static void damaged_data_is_refused_or_bounded(void **state)
 static void snappy_has_xerials_head_and_blocks_of_32_kib(void **state)
 {
     (void)state;
-    if (!codec_available(CODEC_SNAPPY)) {
-        print_message("skipped: snappy is not built in\n");
-        skip();
-    }
+    if (!codec_available(CODEC_SNAPPY))
+        return; /* see missing_snappy_is_said() */
     static const uint8_t head[] = {0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1};
     struct compressor *c = new_compressor(CODEC_SNAPPY, CODEC_LEVEL_DEFAULT);
     struct bytes packed = pack(c, bytes_of(words, 70000));

@@ -57,6 +57,7 @@ struct current {
     struct batch_header header;
     struct record_iter it;
     int32_t records_seen;
+    bool unreadable;
     struct decompressor *d;
     struct buffer inflated;
     size_t lines; /* compared, over all files */
@@ -147,7 +148,9 @@ static void check_batch_line(struct current *c, const char *line)
              (long long)h->max_timestamp, batch_size(h), h->magic, codec_name(batch_codec(h)), h->crc,
              batch_check(slice.bytes, NULL) ? "false" : "true");
     assert_line(c, line, ours);
-    assert_int_equal(batch_open(slice.bytes, h, c->d, 1 << 24, &c->inflated, &c->it, NULL), CAFKA_OK);
+    int rc = batch_open(slice.bytes, h, c->d, 1 << 24, &c->inflated, &c->it, NULL);
+    c->unreadable = rc == CAFKA_ERR_UNSUPPORTED; /* snappy in a build without it */
+    assert_true(rc == CAFKA_OK || c->unreadable);
 }
 
 static long size_or_null(struct bytes b)
@@ -160,6 +163,8 @@ static void check_record_line(struct current *c, char *line)
     struct record_view view;
     struct record_header header;
     char ours[2048];
+    if (c->unreadable)
+        return;
     assert_int_equal(record_iter_next(&c->it, &view, NULL), CAFKA_OK);
     c->records_seen++;
     int sequence = c->header.base_sequence < 0

@@ -181,6 +181,8 @@ static void check_text(char *text)
     assert_int_equal(decompressor_new(&d.decompressor, NULL), CAFKA_OK);
     mismatches = 0;
     while ((at = next_text_line(&rest))) {
+        if (!codec_available(CODEC_SNAPPY) && strstr(at, "\"codec\":\"snappy\""))
+            continue;
         cJSON *line = cJSON_Parse(at);
         assert_non_null(line);
         if (!is_different(text_of(line, "name")))
