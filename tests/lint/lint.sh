@@ -17,6 +17,8 @@ for i in "${!flags[@]}"; do
     esac
 done
 
+python3 -B docs/files.py . --check || failed=1
+
 section() {
     printf '== %s\n' "$1"
 }
