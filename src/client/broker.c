@@ -64,10 +64,9 @@ static void on_down(void *owner, const cafka_error *why)
     lane->was_ready = false;
     if (client->stopped)
         return;
-    if (!list_empty(&lane->calls)) { /* they look for their broker again: it may be another now */
-        list_splice_back(&client->orphans, &lane->calls);
+    list_splice_back(&client->orphans, &lane->calls); /* their broker may be another now */
+    if (!list_empty(&client->orphans))
         calls_pump_soon(client);
-    }
     if (lane->lane == LANE_CONTROL)
         metadata_broker_down(client->metadata, &error);
     if (!client->stopped && client->hooks.broker_down)

@@ -130,7 +130,7 @@ static inline void fixture_make_client(struct client_fixture *f)
     f->open = true;
 }
 
-static bool metadata_is_ready(void *arg)
+static inline bool metadata_is_ready(void *arg)
 {
     return metadata_ready(((struct client_fixture *)arg)->client.metadata);
 }
@@ -174,12 +174,12 @@ static inline struct metadata_topic *fixture_topic(struct client_fixture *f, con
     return topic;
 }
 
-static bool topic_is_known(void *arg)
+static inline bool topic_is_known(void *arg)
 {
     return ((struct metadata_topic *)arg)->known;
 }
 
-static bool topic_has_error(void *arg)
+static inline bool topic_has_error(void *arg)
 {
     return ((struct metadata_topic *)arg)->error.code;
 }

@@ -1,0 +1,613 @@
+/*
+ * test_client.c - calls, waiting, callbacks, closing: what all clients have in common.
+ */
+#define _POSIX_C_SOURCE 200809L /* nanosleep */
+#include "client_fixture.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cafka/client.h>
+
+#include "protocol/messages/DescribeCluster.h"
+#include "protocol/messages/Heartbeat.h"
+
+/* --- calls --- */
+
+struct test_call {
+    struct call call; /* first */
+    struct describe_cluster_request body;
+    int done;
+    int prepared; /* version */
+    cafka_error error;
+    int32_t broker; /* that answered */
+};
+
+static void on_done(struct call *call, const struct reply *reply)
+{
+    struct test_call *c = (struct test_call *)call;
+    c->done++;
+    if (reply->error)
+        c->error = *reply->error;
+    if (call->broker)
+        c->broker = call->broker->id;
+}
+
+static int on_prepare(struct call *call, int version, cafka_error *err)
+{
+    (void)err;
+    ((struct test_call *)call)->prepared = version;
+    return CAFKA_OK;
+}
+
+static void start_call(struct client_fixture *f, struct test_call *c, int32_t target, int64_t timeout_ms)
+{
+    memset(c, 0, sizeof *c);
+    describe_cluster_request_init(&c->body);
+    c->call.request.api_key = API_DESCRIBE_CLUSTER;
+    c->call.done = on_done;
+    c->call.prepare = on_prepare;
+    c->call.body = &c->body;
+    if (timeout_ms)
+        c->call.deadline_ms = loop_now_ms(f->loop) + timeout_ms;
+    client_call(&f->client, &c->call, target, LANE_CONTROL);
+    assert_int_equal(c->done, 0); /* never inside client_call() */
+}
+
+static bool call_is_done(void *arg)
+{
+    return ((struct test_call *)arg)->done > 0;
+}
+
+static void wait_call(struct client_fixture *f, struct test_call *c)
+{
+    assert_true(test_run_until(f->loop, call_is_done, c, 10000));
+    assert_int_equal(c->done, 1);
+}
+
+static void a_call_goes_to_the_broker_it_names(void **state)
+{
+    struct client_fixture *f = *state;
+    struct test_call c;
+    fixture_start(f);
+    for (int32_t id = 1; id <= BROKERS; id++) {
+        start_call(f, &c, id, 0);
+        wait_call(f, &c);
+        assert_int_equal(c.error.code, 0);
+        assert_int_equal(c.broker, id);
+        assert_int_equal(c.prepared, message_max_version(&describe_cluster_request_message));
+    }
+}
+
+static void a_call_to_any_broker_finds_one(void **state)
+{
+    struct client_fixture *f = *state;
+    struct test_call c;
+    script_broker_down(&f->cluster.brokers[0]);
+    script_broker_down(&f->cluster.brokers[2]);
+    fixture_start(f);
+    start_call(f, &c, CALL_ANY, 2000);
+    wait_call(f, &c);
+    assert_int_equal(c.error.code, 0);
+}
+
+static void a_call_that_is_made_before_anything_is_known_waits(void **state)
+{
+    struct client_fixture *f = *state;
+    struct test_call any, controller, second;
+    fixture_make_client(f);
+    start_call(f, &any, CALL_ANY, 2000);
+    start_call(f, &controller, CALL_CONTROLLER, 2000);
+    start_call(f, &second, 2, 2000);
+    client_start(&f->client);
+    wait_call(f, &any);
+    wait_call(f, &controller);
+    wait_call(f, &second);
+    assert_int_equal(any.error.code, 0);
+    assert_int_equal(controller.broker, 1);
+    assert_int_equal(second.broker, 2);
+}
+
+static void a_call_to_the_controller_follows_it(void **state)
+{
+    struct client_fixture *f = *state;
+    struct test_call c;
+    fixture_start(f);
+    script_broker_down(&f->cluster.brokers[0]);
+    test_run_ms(f->loop, 50);
+    start_call(f, &c, CALL_CONTROLLER, 3000);
+    test_run_ms(f->loop, 100);
+    assert_int_equal(c.done, 0);
+    f->cluster.controller = 2;
+    fixture_refresh(f);
+    wait_call(f, &c);
+    assert_int_equal(c.error.code, 0);
+    assert_int_equal(c.broker, 2);
+}
+
+static void a_call_that_cannot_be_sent_says_why(void **state)
+{
+    struct client_fixture *f = *state;
+    struct test_call dead, unknown;
+    fixture_start(f);
+    script_broker_down(&f->cluster.brokers[1]);
+    start_call(f, &dead, 2, 200);
+    start_call(f, &unknown, 42, 200);
+    wait_call(f, &dead);
+    assert_int_equal(dead.error.code, CAFKA_ERR_TIMEOUT);
+    assert_false(dead.error.flags & CAFKA_UNKNOWN_OUTCOME);
+    assert_non_null(strstr(dead.error.message, "DescribeCluster"));
+    assert_non_null(strstr(dead.error.message, "refused"));
+    wait_call(f, &unknown);
+    assert_int_equal(unknown.error.code, CAFKA_ERR_TIMEOUT);
+}
+
+static void a_call_without_answer_in_time_has_an_unknown_outcome(void **state)
+{
+    struct client_fixture *f = *state;
+    struct test_call c;
+    fixture_start(f);
+    script_rule_add(&f->cluster, API_DESCRIBE_CLUSTER, SCRIPT_SILENT, 0);
+    start_call(f, &c, 1, 100);
+    wait_call(f, &c);
+    assert_int_equal(c.error.code, CAFKA_ERR_TIMEOUT);
+    assert_true(c.error.flags & CAFKA_UNKNOWN_OUTCOME);
+}
+
+static void a_call_of_an_API_that_the_broker_lacks_fails_at_once(void **state)
+{
+    struct client_fixture *f = *state;
+    struct test_call c;
+    f->cluster.brokers[0].max_version[API_DESCRIBE_CLUSTER] = -1;
+    fixture_start(f);
+    start_call(f, &c, 1, 5000);
+    wait_call(f, &c);
+    assert_int_equal(c.error.code, CAFKA_ERR_UNSUPPORTED);
+    assert_int_equal(c.prepared, 0);
+}
+
+static void a_cancelled_call_is_never_done(void **state)
+{
+    struct client_fixture *f = *state;
+    struct test_call waiting, sent, kept;
+    fixture_start(f);
+    start_call(f, &waiting, 42, 200);
+    script_rule_add(&f->cluster, API_DESCRIBE_CLUSTER, SCRIPT_DELAY, 50);
+    start_call(f, &sent, 1, 200);
+    test_run_ms(f->loop, 20);
+    client_call_cancel(&waiting.call);
+    client_call_cancel(&sent.call);
+    client_call_cancel(&sent.call); /* again: nothing */
+    test_run_ms(f->loop, 300); /* the answer comes and finds nobody */
+    start_call(f, &kept, 1, 0);
+    wait_call(f, &kept);
+    assert_int_equal(waiting.done, 0);
+    assert_int_equal(sent.done, 0);
+    assert_int_equal(kept.error.code, 0);
+}
+
+static void a_call_whose_connection_breaks_fails_and_is_not_repeated(void **state)
+{
+    struct client_fixture *f = *state;
+    struct test_call c;
+    fixture_start(f);
+    script_rule_add(&f->cluster, API_DESCRIBE_CLUSTER, SCRIPT_CLOSE, 0);
+    start_call(f, &c, 1, 2000);
+    wait_call(f, &c);
+    assert_int_equal(c.error.code, CAFKA_ERR_TRANSPORT);
+    assert_true(c.error.flags & CAFKA_UNKNOWN_OUTCOME);
+    assert_int_equal(script_count(&f->cluster, API_DESCRIBE_CLUSTER), 1);
+}
+
+static void rooms_hear_of_connections_that_can_take_requests_and_that_break(void **state)
+{
+    struct client_fixture *f = *state;
+    fixture_start(f);
+    f->writable = 0;
+    struct conn *conn = broker_conn(client_broker(&f->client, 2), LANE_DATA);
+    assert_false(conn_can_send(conn));
+    test_run_ms(f->loop, 50);
+    assert_true(f->writable >= 1);
+    assert_true(conn_can_send(conn));
+    int down = f->down;
+    script_cut(&f->cluster.brokers[1]);
+    test_run_ms(f->loop, 50);
+    assert_true(f->down > down);
+    assert_int_equal(f->events, 0); /* a served connection that ends is daily life */
+}
+
+/* --- waiting --- */
+
+static void waiting_ends_with_the_event_or_the_deadline(void **state)
+{
+    struct client_fixture *f = *state;
+    const cafka_env *env = f->world.env;
+    cafka_error err = {0};
+    fixture_start(f);
+    int event = env->event_open(env);
+    int64_t before = env_now_ms(env);
+    assert_int_equal(client_wait(&f->client, event, client_deadline(&f->client, 50), &err), CAFKA_ERR_TIMEOUT);
+    assert_in_range(env_now_ms(env) - before, 50, 100);
+    client_signal(&f->client, event);
+    assert_int_equal(client_wait(&f->client, event, CAFKA_NEVER, NULL), CAFKA_OK);
+    assert_int_equal(client_wait(&f->client, event, 0, NULL), CAFKA_ERR_TIMEOUT);
+    env->event_close(env, event);
+    assert_int_equal(client_deadline(&f->client, -1), CAFKA_NEVER);
+    assert_int_equal(client_deadline(&f->client, INT64_MAX), CAFKA_NEVER);
+}
+
+struct seen {
+    struct client_fixture *f;
+    int may_wait, run, calls;
+};
+
+static void count_call(void *arg)
+{
+    struct seen *seen = arg;
+    seen->calls++;
+}
+
+static void look_on_the_loop(void *arg)
+{
+    struct seen *seen = arg;
+    seen->may_wait = client_may_wait(&seen->f->client, NULL);
+    seen->run = client_run(&seen->f->client, count_call, seen, NULL);
+}
+
+static void the_loops_thread_never_waits(void **state)
+{
+    struct client_fixture *f = *state;
+    struct seen seen = {.f = f};
+    fixture_start(f);
+    assert_int_equal(client_may_wait(&f->client, NULL), CAFKA_OK);
+    assert_int_equal(client_run(&f->client, look_on_the_loop, &seen, NULL), CAFKA_OK);
+    assert_int_equal(seen.may_wait, CAFKA_ERR_WOULD_BLOCK);
+    assert_int_equal(seen.run, CAFKA_OK);
+    assert_int_equal(seen.calls, 1);
+}
+
+static int inside[3];
+static struct client_fixture *inside_fixture;
+
+static void look_inside_callback(const cafka_event *event, void *user)
+{
+    struct client_fixture *f = inside_fixture;
+    (void)event;
+    (void)user;
+    inside[0] = client_may_wait(&f->client, NULL);
+    inside[1] = client_close(&f->client, CAFKA_NEVER, NULL);
+    inside[2] = cafka_loop_run(f->shared, 0, NULL);
+}
+
+static void a_callback_never_waits_but_may_begin_to_close(void **state)
+{
+    struct client_fixture *f = *state;
+    int told = 0;
+    cafka_error error = {0};
+    cafka_config_on_event(f->config, look_inside_callback, f);
+    inside_fixture = f;
+    fixture_start(f);
+    error_set(&error, CAFKA_ERR_STATE, "something");
+    client_report(&f->client, &told, &error, NULL, -1, -1);
+    assert_int_equal(inside[0], CAFKA_ERR_IN_CALLBACK);
+    assert_int_equal(inside[1], CAFKA_ERR_IN_CALLBACK);
+    assert_int_equal(inside[2], CAFKA_ERR_IN_CALLBACK);
+    test_run_ms(f->loop, 20);
+    assert_int_equal(client_usable(&f->client, NULL), CAFKA_ERR_CLOSED);
+    assert_true(f->client.stopped);
+}
+
+/* --- callbacks --- */
+
+static void an_error_is_reported_once_for_each_cause(void **state)
+{
+    struct client_fixture *f = *state;
+    int told = 0;
+    cafka_error error = {0};
+    fixture_start(f);
+    error_set(&error, CAFKA_ERR_STATE, "something");
+    client_report(&f->client, &told, &error, "topic", 3, 2);
+    client_report(&f->client, &told, &error, "topic", 3, 2);
+    assert_int_equal(f->events, 1);
+    assert_int_equal(f->event.partition, 3);
+    assert_int_equal(f->event.broker, 2);
+    assert_string_equal(f->event.error.message, "something");
+    told = 0; /* things were well meanwhile */
+    client_report(&f->client, &told, &error, NULL, -1, -1);
+    assert_int_equal(f->events, 2);
+    assert_null(f->event.topic);
+}
+
+static void queued_callbacks_run_in_dispatch(void **state)
+{
+    struct client_fixture *f = *state;
+    int told = 0;
+    cafka_error error = {0};
+    fixture_set(f, "callback.dispatch", "queue");
+    fixture_start(f);
+    cafka_client *client = client_public(&f->client);
+    if (!f->world.sim)
+        assert_true(cafka_client_fd(client) >= 0);
+    assert_int_equal(cafka_dispatch(client, 0), 0);
+    assert_int_equal(cafka_dispatch(client, 20), 0);
+    error_set(&error, CAFKA_ERR_STATE, "something");
+    client_report(&f->client, &told, &error, NULL, -1, -1);
+    told = 0;
+    client_report(&f->client, &told, &error, NULL, -1, -1);
+    assert_int_equal(f->events, 0);
+    assert_int_equal(cafka_dispatch(client, -1), 2);
+    assert_int_equal(f->events, 2);
+    assert_int_equal(cafka_dispatch(client, 0), 0);
+    assert_int_equal(cafka_dispatch(NULL, 0), CAFKA_ERR_ARGUMENT);
+}
+
+static void what_is_queued_at_the_end_is_still_told(void **state)
+{
+    struct client_fixture *f = *state;
+    int told = 0;
+    cafka_error error = {0};
+    fixture_set(f, "callback.dispatch", "queue");
+    fixture_start(f);
+    error_set(&error, CAFKA_ERR_STATE, "something");
+    client_report(&f->client, &told, &error, NULL, -1, -1);
+    fixture_stop(f);
+    assert_int_equal(f->events, 1);
+}
+
+/* --- the end --- */
+
+static void closing_fails_calls_and_requests_in_every_state(void **state)
+{
+    struct client_fixture *f = *state;
+    for (int turns = 0; turns < 30; turns++) {
+        struct test_call any, second, unknown;
+        fixture_make_client(f);
+        client_start(&f->client);
+        start_call(f, &any, CALL_ANY, 0);
+        start_call(f, &second, 2, 0);
+        start_call(f, &unknown, 42, 0);
+        (void)fixture_topic(f, "t");
+        for (int i = 0; i < turns; i++)
+            test_run_ms(f->loop, 0);
+        fixture_stop(f);
+        assert_int_equal(any.done, 1);
+        assert_int_equal(second.done, 1);
+        assert_int_equal(unknown.done, 1);
+        assert_int_equal(unknown.error.code, CAFKA_ERR_CLOSED);
+    }
+}
+
+static void closing_twice_and_a_client_that_never_started_is_fine(void **state)
+{
+    struct client_fixture *f = *state;
+    fixture_make_client(f);
+    assert_int_equal(client_close(&f->client, CAFKA_NEVER, NULL), CAFKA_OK);
+    assert_int_equal(client_close(&f->client, 0, NULL), CAFKA_OK);
+    struct client zeroed = {0};
+    client_fini(&zeroed);
+    assert_int_equal(client_run(&f->client, count_call, NULL, NULL), CAFKA_ERR_CLOSED);
+}
+
+static void call_again(struct call *call, const struct reply *reply)
+{
+    struct test_call *c = (struct test_call *)call;
+    (void)reply;
+    if (c->done++ < 3)
+        client_call(inside_fixture->open ? &inside_fixture->client : NULL, call, CALL_ANY, LANE_CONTROL);
+}
+
+static void calls_made_while_closing_are_failed_too(void **state)
+{
+    struct client_fixture *f = *state;
+    struct test_call c;
+    inside_fixture = f;
+    fixture_start(f);
+    start_call(f, &c, 42, 5000);
+    c.call.done = call_again;
+    fixture_stop(f);
+    assert_true(c.done >= 2);
+}
+
+static void without_memory_a_client_does_not_open_and_leaks_nothing(void **state)
+{
+    struct client_fixture *f = *state;
+    cafka_error err = {0};
+    assert_int_equal(settings_for_admin(f->config, &f->settings, &err), 0);
+    struct client_options options = {.settings = &f->settings.client, .room = f};
+    int k = 0, rc;
+    do {
+        mem_fail_after((unsigned long)++k, 0);
+        rc = client_open(&f->client, &options, &err);
+        mem_fail_after(0, 0);
+        assert_true(rc == 0 || rc == CAFKA_ERR_MEMORY || rc == CAFKA_ERR_SYSTEM);
+        error_clear(&err);
+    } while (rc && k < 100);
+    assert_int_equal(rc, 0);
+    assert_true(k > 2);
+    f->open = true;
+}
+
+static void without_memory_metadata_comes_later(void **state)
+{
+    struct client_fixture *f = *state;
+    script_topic_add(&f->cluster, "t", 3);
+    fixture_start(f);
+    for (unsigned long k = 1; k < 40; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "t%lu", k);
+        f->cluster.topics[0].name = name;
+        struct metadata_topic *topic = NULL;
+        mem_fail_after(k, 0);
+        int rc = metadata_topic_ref(f->client.metadata, str_of(name), &topic, NULL);
+        mem_fail_after(0, 0);
+        if (rc)
+            continue;
+        assert_true(test_run_until(f->loop, topic_is_known, topic, 2000));
+        metadata_topic_unref(f->client.metadata, topic);
+    }
+}
+
+/* --- a loop of its own, in the real world: threads --- */
+
+struct real {
+    cafka_config *config;
+    struct admin_settings settings;
+    struct client client;
+    atomic_int entered, release, runs;
+};
+
+static void open_real(struct real *r, const char *bootstrap, cafka_event_fn *fn)
+{
+    cafka_error err = {0};
+    assert_int_equal(cafka_config_new(&r->config, &err), 0);
+    assert_int_equal(cafka_config_set(r->config, "bootstrap.servers", bootstrap, &err), 0);
+    cafka_config_set_log(r->config, NULL, NULL, CAFKA_LOG_OFF);
+    cafka_config_on_event(r->config, fn, r);
+    assert_int_equal(settings_for_admin(r->config, &r->settings, &err), 0);
+    struct client_options options = {.settings = &r->settings.client, .room = r};
+    assert_int_equal(client_open(&r->client, &options, &err), 0);
+}
+
+static void close_real(struct real *r)
+{
+    client_fini(&r->client);
+    admin_settings_fini(&r->settings);
+    cafka_config_free(r->config);
+}
+
+static void count_run(void *arg)
+{
+    atomic_fetch_add(&((struct real *)arg)->runs, 1);
+}
+
+static void *run_many(void *arg)
+{
+    struct real *r = arg;
+    for (int i = 0; i < 500; i++)
+        assert_int_equal(client_run(&r->client, count_run, r, NULL), CAFKA_OK);
+    return NULL;
+}
+
+static void many_threads_cross_to_one_loop(void **state)
+{
+    (void)state;
+    struct real r = {0};
+    pthread_t threads[4];
+    open_real(&r, "127.0.0.1:1", NULL);
+    client_start(&r.client);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run_many, &r), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(r.runs, 2000);
+    close_real(&r);
+}
+
+/* Until another thread has got somewhere; how long does not matter. */
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void hang(const cafka_event *event, void *user)
+{
+    struct real *r = user;
+    (void)event;
+    atomic_store(&r->entered, 1);
+    while (!atomic_load(&r->release))
+        nap();
+}
+
+static void closing_keeps_its_deadline_while_a_callback_hangs(void **state)
+{
+    (void)state;
+    struct real r = {0};
+    cafka_error err = {0};
+    open_real(&r, "127.0.0.1:1", hang);
+    client_start(&r.client); /* nobody is there: the event function is called, and hangs */
+    while (!atomic_load(&r.entered))
+        nap();
+    assert_int_equal(client_close(&r.client, client_deadline(&r.client, 30), &err), CAFKA_ERR_TIMEOUT);
+    atomic_store(&r.release, 1);
+    assert_int_equal(client_close(&r.client, CAFKA_NEVER, NULL), CAFKA_OK);
+    close_real(&r);
+}
+
+static void a_child_process_cannot_use_the_client_of_its_parent(void **state)
+{
+    (void)state;
+    struct real r = {0};
+    open_real(&r, "127.0.0.1:1", NULL);
+    client_start(&r.client);
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) {
+        int event = r.client.finish_event;
+        bool good = client_run(&r.client, count_run, &r, NULL) == CAFKA_ERR_FORKED &&
+                    client_close(&r.client, CAFKA_NEVER, NULL) == CAFKA_ERR_FORKED &&
+                    client_wait(&r.client, event, CAFKA_NEVER, NULL) == CAFKA_ERR_FORKED &&
+                    cafka_dispatch(client_public(&r.client), -1) == CAFKA_ERR_FORKED;
+        client_fini(&r.client);
+        _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(client_run(&r.client, count_run, &r, NULL), CAFKA_OK); /* the parent's goes on */
+    assert_int_equal(r.runs, 1);
+    close_real(&r);
+}
+
+static void a_loop_says_what_it_does_not_take(void **state)
+{
+    (void)state;
+    cafka_loop *loop = NULL;
+    cafka_error err;
+    assert_int_equal(cafka_loop_new(NULL, CAFKA_LOOP_EXTERNAL, &err), CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_loop_new(&loop, 7, &err), CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_loop_new(&loop, CAFKA_LOOP_BACKGROUND, &err), CAFKA_OK);
+    assert_int_equal(cafka_loop_run(loop, 0, &err), CAFKA_ERR_STATE);
+    cafka_loop_free(loop);
+    assert_int_equal(cafka_loop_new(&loop, CAFKA_LOOP_EXTERNAL, &err), CAFKA_OK);
+    assert_true(cafka_loop_fd(loop) >= 0);
+    assert_int_equal(cafka_loop_timeout_ms(loop), -1);
+    assert_int_equal(cafka_loop_run(loop, 0, &err), CAFKA_OK);
+    assert_int_equal(cafka_loop_run(loop, -2, &err), CAFKA_ERR_ARGUMENT);
+    cafka_loop_free(loop);
+    cafka_loop_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CLIENT_TEST(a_call_goes_to_the_broker_it_names),
+        CLIENT_TEST(a_call_to_any_broker_finds_one),
+        CLIENT_TEST(a_call_that_is_made_before_anything_is_known_waits),
+        CLIENT_TEST(a_call_to_the_controller_follows_it),
+        CLIENT_TEST(a_call_that_cannot_be_sent_says_why),
+        CLIENT_TEST(a_call_without_answer_in_time_has_an_unknown_outcome),
+        CLIENT_TEST(a_call_of_an_API_that_the_broker_lacks_fails_at_once),
+        CLIENT_TEST(a_cancelled_call_is_never_done),
+        CLIENT_TEST(a_call_whose_connection_breaks_fails_and_is_not_repeated),
+        CLIENT_TEST(rooms_hear_of_connections_that_can_take_requests_and_that_break),
+        CLIENT_TEST(waiting_ends_with_the_event_or_the_deadline),
+        CLIENT_TEST(the_loops_thread_never_waits),
+        CLIENT_TEST(a_callback_never_waits_but_may_begin_to_close),
+        CLIENT_TEST(an_error_is_reported_once_for_each_cause),
+        CLIENT_TEST(queued_callbacks_run_in_dispatch),
+        CLIENT_TEST(what_is_queued_at_the_end_is_still_told),
+        CLIENT_TEST(closing_fails_calls_and_requests_in_every_state),
+        CLIENT_TEST(closing_twice_and_a_client_that_never_started_is_fine),
+        CLIENT_TEST(calls_made_while_closing_are_failed_too),
+        CLIENT_TEST(without_memory_a_client_does_not_open_and_leaks_nothing),
+        CLIENT_TEST(without_memory_metadata_comes_later),
+        cmocka_unit_test(many_threads_cross_to_one_loop),
+        cmocka_unit_test(closing_keeps_its_deadline_while_a_callback_hangs),
+        cmocka_unit_test(a_child_process_cannot_use_the_client_of_its_parent),
+        cmocka_unit_test(a_loop_says_what_it_does_not_take),
+    };
+    return cmocka_run_group_tests_name("client", tests, NULL, NULL);
+}
