@@ -59,6 +59,14 @@ void encoded_fini(struct encoded *e)
     *e = (struct encoded){0};
 }
 
+const struct field *table_find_field(const struct table *t, struct str name)
+{
+    for (size_t i = 0; i < t->field_count; i++)
+        if (str_is(name, t->fields[i].name))
+            return &t->fields[i];
+    return NULL;
+}
+
 size_t field_value_size(const struct field *f)
 {
     static const uint8_t sizes[FIELD_TYPES] = {

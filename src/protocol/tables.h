@@ -108,6 +108,8 @@ extern const size_t protocol_error_table_count;
 /* CAFKA_ERR_UNSUPPORTED, with the versions that there are, if the message has no such version. */
 int message_check_version(const struct message *m, int version, cafka_error *err);
 
+const struct field *table_find_field(const struct table *t, struct str name); /* NULL: none */
+
 /* --- one member of a C struct --- */
 
 static inline bool field_in(const struct field *f, int version)

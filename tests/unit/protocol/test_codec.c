@@ -773,6 +773,9 @@ static int whole_life(const struct message *m, int version, struct bytes bytes, 
     if (!rc)
         rc = message_from_json(m, version, (struct str){(char *)json.data, json.size}, &own, read,
                                err);
+    if (!rc && tags.size)
+        rc = message_unknown_tags_from_json(m, version, (struct str){(char *)tags.data, tags.size},
+                                            &own, read, err);
     encoded_fini(&out);
     buffer_fini(&json);
     buffer_fini(&tags);
@@ -785,10 +788,15 @@ static void check_failing_memory(const struct message *m, int version)
     struct rng rng;
     struct encoded out = {0};
     rng_seed(&rng, 7);
-    do {
+    bool rich = false; /* of some size, and with unknown tags where there can be some */
+    while (!rich) {
+        struct buffer tags = {0};
         encoded_clear(&out);
-        (void)make_random(m, version, &rng, &out);
-    } while (out.bytes.size < 300);
+        const void *body = make_random(m, version, &rng, &out);
+        assert_int_equal(message_unknown_tags_to_json(m, version, body, &tags, NULL), CAFKA_OK);
+        rich = out.bytes.size >= 300 && (tags.size || !message_is_flexible(m, version));
+        buffer_fini(&tags);
+    }
     int rc = CAFKA_ERR_MEMORY;
     for (unsigned long k = 1; rc; k++) {
         cafka_error err = {0};
