@@ -137,7 +137,9 @@ static int32_t first_sequence(const struct producer_batch *batch)
 {
     if (batch->last_sequence < 0)
         return -1;
-    return sequence_add(batch->last_sequence, -batch->offset_delta);
+    if (batch->last_sequence >= batch->offset_delta)
+        return batch->last_sequence - batch->offset_delta;
+    return INT32_MAX - (batch->offset_delta - batch->last_sequence) + 1; /* they wrapped inside */
 }
 
 const struct producer_batch *producer_state_duplicate(const struct producer_state *state,
@@ -183,7 +185,7 @@ int producer_state_check(const struct producer_state *state, const struct produc
     if (!entry)
         entry = &nobody;
 
-    if (update->epoch < entry->epoch)
+    if (entry->epoch >= 0 && update->epoch < entry->epoch)
         return error_set(err, ERR_INVALID_PRODUCER_EPOCH,
                          "epoch %d of producer %" PRId64 " is older than %d", update->epoch,
                          update->producer_id, entry->epoch);

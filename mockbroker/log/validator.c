@@ -283,6 +283,7 @@ static int problem_code(enum batch_problem problem, int rc)
         return rc;
     switch (problem) {
     case BATCH_BAD_CODEC:
+    case BATCH_UNREADABLE:
     case BATCH_BAD_INNER_OFFSET: return ERR_UNKNOWN_SERVER_ERROR;
     default: return ERR_INVALID_RECORD;
     }

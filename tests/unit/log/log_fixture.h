@@ -15,6 +15,7 @@
 #include "mockbroker/log/log_manager.h"
 #include "protocol/errors.h"
 #include "record/builder.h"
+#include "util/alloc.h"
 
 struct log_fixture {
     const cafka_env *env;
