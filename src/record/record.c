@@ -9,30 +9,13 @@
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/*
- * A zigzag number of at most 5 bytes. NULL when the bytes end or the number is too long. Most
- * numbers of a record take one byte or two, and these do not leave this function.
- */
+/* A zigzag number of at most 5 bytes. NULL when the bytes end or the number is too long. */
 static inline const uint8_t *get_varint(const uint8_t *p, const uint8_t *end, int32_t *out)
 {
-    if (UNLIKELY(end - p < 2)) {
-        uint64_t n;
-        if (!(p = uvarint_get(p, end, 5, &n)))
-            return NULL;
-        *out = unzigzag32((uint32_t)n);
-        return p;
-    }
-    uint32_t first = p[0];
-    if (LIKELY(first < 0x80)) {
-        *out = unzigzag32(first);
-        return p + 1;
-    }
-    if (LIKELY(p[1] < 0x80)) {
-        *out = unzigzag32((first & 0x7f) | (uint32_t)p[1] << 7);
-        return p + 2;
-    }
     uint64_t n;
-    if (!(p = uvarint_get(p, end, 5, &n)))
+    if (LIKELY(p < end && *p < 0x80))
+        n = *p++;
+    else if (!(p = uvarint_get(p, end, 5, &n)))
         return NULL;
     *out = unzigzag32((uint32_t)n);
     return p;
@@ -41,14 +24,8 @@ static inline const uint8_t *get_varint(const uint8_t *p, const uint8_t *end, in
 static inline const uint8_t *get_varlong(const uint8_t *p, const uint8_t *end, int64_t *out)
 {
     uint64_t n;
-    if (LIKELY(p < end && *p < 0x80)) {
-        n = *p++;
-    } else if (LIKELY(end - p >= 2 && p[1] < 0x80)) {
-        n = (p[0] & 0x7fu) | (uint32_t)p[1] << 7;
-        p += 2;
-    } else if (!(p = uvarint_get(p, end, 10, &n))) {
+    if (!(p = uvarint_get(p, end, 10, &n)))
         return NULL;
-    }
     *out = unzigzag64(n);
     return p;
 }
@@ -116,13 +93,78 @@ static int bad_record(const struct record_iter *it, cafka_error *err, const char
                      it->count, (long long)it->base_offset, what);
 }
 
-int record_iter_next(struct record_iter *it, struct record_view *out, cafka_error *err)
+static inline void fill_view(struct record_iter *it, struct record_view *out,
+                             int64_t timestamp_delta, int32_t offset_delta, const uint8_t *end)
 {
-    if (UNLIKELY(it->magic != BATCH_MAGIC))
-        return legacy_iter_next(it, out, err);
-    if (it->index >= it->count)
-        return CAFKA_END;
+    out->offset = (int64_t)((uint64_t)it->base_offset + (uint64_t)(int64_t)offset_delta);
+    out->timestamp = it->appended
+                         ? it->append_time
+                         : (int64_t)((uint64_t)it->base_timestamp + (uint64_t)timestamp_delta);
+    out->index = it->index++;
+    it->at = end;
+}
 
+/* A number of one byte or two, not checked against the end; false if it has more. */
+static inline bool get_short(const uint8_t **p, uint32_t *out)
+{
+    uint32_t n = *(*p)++;
+    if (n & 0x80) {
+        uint32_t second = *(*p)++;
+        if (UNLIKELY(second & 0x80))
+            return false;
+        n = (n & 0x7f) | second << 7;
+    }
+    *out = n;
+    return true;
+}
+
+/* As many bytes as `n`, zigzag, says; only -1 is null here. False if they pass the end. */
+static inline bool take_short(const uint8_t **p, const uint8_t *end, uint32_t n, struct bytes *out)
+{
+    if (n == 1) {
+        *out = (struct bytes){NULL, 0};
+        return true;
+    }
+    if (UNLIKELY((n & 1) || (ptrdiff_t)(n >> 1) > end - *p))
+        return false;
+    *out = (struct bytes){*p, n >> 1};
+    *p += n >> 1;
+    return true;
+}
+
+enum { ROOM_OF_SHORT_NUMBERS = 16 }; /* five numbers of two bytes and the attributes */
+
+/*
+ * The record that nearly all are: every number has one byte or two, and there are no headers.
+ * False if it is not such a one, or not a right one; then nothing has been written.
+ */
+static inline bool next_short(struct record_iter *it, struct record_view *out)
+{
+    const uint8_t *p = it->at;
+    uint32_t length, timestamp, offset, size;
+    struct bytes key, value;
+    if (it->end - p < ROOM_OF_SHORT_NUMBERS || !get_short(&p, &length) || (length & 1) ||
+        (ptrdiff_t)(length >> 1) > it->end - p)
+        return false;
+    const uint8_t *end = p + (length >> 1);
+    p++;
+    if (!get_short(&p, &timestamp) || !get_short(&p, &offset) || !get_short(&p, &size) ||
+        !take_short(&p, end, size, &key))
+        return false;
+    if (end - p < 3 || !get_short(&p, &size) || !take_short(&p, end, size, &value))
+        return false;
+    if (end - p != 1 || *p || (it->index + 1 == it->count && end != it->end))
+        return false;
+    out->key = key;
+    out->value = value;
+    out->headers = (struct bytes){end, 0};
+    out->header_count = 0;
+    fill_view(it, out, unzigzag32(timestamp), unzigzag32(offset), end);
+    return true;
+}
+
+static int next_any(struct record_iter *it, struct record_view *out, cafka_error *err)
+{
     int32_t length;
     const uint8_t *p = get_varint(it->at, it->end, &length);
     if (UNLIKELY(!p))
@@ -154,15 +196,19 @@ int record_iter_next(struct record_iter *it, struct record_view *out, cafka_erro
     if (UNLIKELY(it->index + 1 == it->count && end != it->end))
         return bad_record(it, err, "it is the last one, but bytes follow");
 
-    out->offset = (int64_t)((uint64_t)it->base_offset + (uint64_t)(int64_t)offset_delta);
-    out->timestamp = it->appended
-                         ? it->append_time
-                         : (int64_t)((uint64_t)it->base_timestamp + (uint64_t)timestamp_delta);
     out->key = key;
     out->value = value;
     out->headers = (struct bytes){headers, (size_t)(end - headers)};
     out->header_count = header_count;
-    out->index = it->index++;
-    it->at = end;
+    fill_view(it, out, timestamp_delta, offset_delta, end);
     return CAFKA_OK;
+}
+
+int record_iter_next(struct record_iter *it, struct record_view *out, cafka_error *err)
+{
+    if (UNLIKELY(it->magic != BATCH_MAGIC))
+        return legacy_iter_next(it, out, err);
+    if (it->index >= it->count)
+        return CAFKA_END;
+    return LIKELY(next_short(it, out)) ? CAFKA_OK : next_any(it, out, err);
 }
