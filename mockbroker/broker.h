@@ -47,11 +47,13 @@ struct broker {
     struct rng rng;
 
     bool running;
+    uint16_t last_port; /* kept over a restart within the process */
     int64_t epoch; /* of its registration */
     struct list listeners;
     struct list sessions;
     size_t session_count;
     struct frame_pool *frames;
+    int64_t request_max_bytes, connections_max_idle_ms; /* of its config */
 
     struct image image; /* what it has applied */
     struct broker_config config;
@@ -86,6 +88,6 @@ static inline void broker_defer(struct broker *broker, struct deferred *d)
 struct partition *broker_partition(struct broker *broker, struct str topic, int32_t index);
 /* The configs of a topic as they are on this broker now. */
 void broker_topic_config(const struct broker *broker, const struct topic_image *topic,
-                         struct topic_config *out);
+                         struct log_config *out);
 
 #endif

@@ -33,7 +33,7 @@ struct cluster_options {
     struct properties properties;
     struct topic_option *topics;
     size_t topic_count;
-    const char *release; /* --api-versions; NULL: 4.3.1 */
+    char *release;         /* --api-versions; NULL: 4.3.1 */
 };
 void cluster_options_fini(struct cluster_options *o);
 
@@ -46,8 +46,9 @@ struct cluster {
     struct rng rng;
     char *directory;
     bool temporary; /* the directory is removed at the end */
+    bool flat;      /* the directory is broker 1's own, as a real broker left it */
     char cluster_id[UUID_TEXT_SIZE];
-    const struct release *release; /* which versions are offered */
+    int release; /* which versions are offered: versions.h */
     struct deferred_queue deferred;
     struct controller *controller;
     struct broker **brokers; /* index 0 is broker 1 */

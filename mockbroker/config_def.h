@@ -41,9 +41,11 @@ struct config_def {
     enum config_type type;
     const char *fallback; /* default, as text; NULL: null */
     const char *range;    /* "[0,...]", "[a, b]": what check tells; NULL: anything */
-    enum config_scope scope;                        /* broker configs */
-    struct config_synonym synonyms[CONFIG_SYNONYMS]; /* topic configs: broker properties, first wins */
+    struct config_synonym synonyms[CONFIG_SYNONYMS]; /* broker properties that stand in, first wins */
     const char *doc;
+    enum config_scope scope; /* broker configs */
+    bool used;               /* broker configs: it means something here */
+    bool internal;           /* taken, but not described */
 };
 
 /* Is it a value of this config? Error ERR_INVALID_CONFIG with Kafka's sentence. */

@@ -15,7 +15,7 @@
  * lost or the broker stops. It must let go of the context at once and not answer.
  *
  * Thread: the broker's loop.
- * Reading: request_handle() in request.c, then api_table.c: which handler serves which API.
+ * Reading: request_begin() in request.c, then api_table.c: which handler serves which API.
  */
 #ifndef CAFKA_MOCKBROKER_REQUEST_H
 #define CAFKA_MOCKBROKER_REQUEST_H
@@ -61,15 +61,17 @@ struct request_context {
 
     /* request.c's own */
     bool active; /* handled and not ended yet */
-    uint64_t number; /* in the request log of the cluster */
-    int32_t throttle_ms;
     int64_t delay_ms; /* a fault rule: hold the answer back */
     bool drop_answer; /* a fault rule: close instead of answering */
+    struct timer delay_timer;
     struct encoded out;
     struct response_slice *slices;
 };
 
-/* Encode and send; the request ends. A response that cannot be encoded closes the connection. */
+/*
+ * Encode and send; the request ends, and with it what is in its arena and frame. A response that
+ * cannot be encoded closes the connection.
+ */
 void request_respond(struct request_context *ctx, const void *response);
 /* End without an answer, and go on with the next request (Produce with acks=0). */
 void request_no_answer(struct request_context *ctx);
@@ -94,15 +96,24 @@ static inline void *request_calloc(struct request_context *ctx, size_t count, si
     return arena_calloc(&ctx->arena, count, size);
 }
 
-/* What serves one API. `handle` NULL: the API is offered but not built yet; see request_handle(). */
-struct api_handler {
-    int16_t key;
-    void (*handle)(struct request_context *ctx);
-};
-/* NULL: not served on a broker's listener at all. */
-const struct api_handler *api_handler_find(int key);
+/*
+ * What serves one API. An API that is offered but has no handler yet is refused with
+ * UNSUPPORTED_VERSION where its response has a place for a code, else by closing the connection.
+ */
+typedef void api_handler_fn(struct request_context *ctx);
+api_handler_fn *api_handler_find(int key); /* NULL: none yet */
 
-/* session.c calls this with a decoded request. */
-void request_handle(struct request_context *ctx);
+/* --- for session.c --- */
+
+/*
+ * Take the frame apart and hand it to its API; the context owns the frame. It is answered, closed,
+ * or kept when this returns.
+ */
+void request_begin(struct request_context *ctx, struct frame *frame);
+/* Everything back to the beginning: slices released, frame and arena given up. */
+void request_reset(struct request_context *ctx);
+void request_fini(struct request_context *ctx);
+/* The connection is lost: tell the handler, if it kept the request. */
+void request_abandon(struct request_context *ctx);
 
 #endif

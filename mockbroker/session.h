@@ -36,6 +36,10 @@ struct session {
     cafka_address peer;
     char *software_name, *software_version; /* told by ApiVersions v3+; NULL: not told */
     struct timer mute_timer; /* no reading until then: throttled, or an answer is held back */
+    struct frame *next; /* read while the request before it is at work */
+    struct timer idle_timer;
+    int64_t last_used_ms;
+    bool reading; /* the stream tells of bytes */
     bool muted;
     bool pumping; /* inside session_pump() */
     bool writing; /* an answer is not on the wire yet */
@@ -51,5 +55,12 @@ void session_close(struct session *session);
 void session_mute(struct session *session, int64_t ms);
 /* Handle what has arrived. Called by the stream, and when a kept request has been answered. */
 void session_pump(struct session *session);
+
+/* --- for request.c --- */
+
+/* Send what is in request.out and its slices; then, or when it has left, the request is over. */
+void session_send(struct session *session);
+/* The request is over without an answer. */
+void session_next(struct session *session);
 
 #endif

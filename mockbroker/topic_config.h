@@ -14,41 +14,17 @@
 #include <stdint.h>
 
 #include "mockbroker/config_def.h"
+#include "mockbroker/log/log_config.h"
 #include "mockbroker/metadata/image.h"
 
 struct broker_config;
-
-enum { CLEANUP_DELETE = 1, CLEANUP_COMPACT = 2 };
-enum { TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME };
-
-/* All topic configs, typed. compression: enum codec of record/compress.h, or -1 for `producer`. */
-struct topic_config {
-    unsigned cleanup_policy; /* CLEANUP_… bits; 0: neither */
-    int compression;
-    int32_t gzip_level, lz4_level, zstd_level;
-    int64_t delete_retention_ms, file_delete_delay_ms;
-    int64_t flush_messages, flush_ms;
-    int32_t index_interval_bytes;
-    int64_t local_retention_bytes, local_retention_ms;
-    int64_t max_compaction_lag_ms, min_compaction_lag_ms;
-    int32_t max_message_bytes;
-    int timestamp_type;
-    int64_t timestamp_before_max_ms, timestamp_after_max_ms;
-    double min_cleanable_dirty_ratio;
-    int32_t min_insync_replicas;
-    bool preallocate;
-    int64_t retention_bytes, retention_ms;
-    int32_t segment_bytes, segment_index_bytes;
-    int64_t segment_ms, segment_jitter_ms;
-    bool unclean_leader_election;
-};
 
 extern const struct config_def topic_config_defs[];
 extern const size_t topic_config_def_count;
 const struct config_def *topic_config_find(struct str name); /* NULL: unknown */
 
-/* What the configs of a topic come to on this broker. `overrides` may be NULL. */
-void topic_config_resolve(struct topic_config *out, const struct broker_config *broker,
+/* What the configs of a topic come to on this broker, typed. `overrides` may be NULL. */
+void topic_config_resolve(struct log_config *out, const struct broker_config *broker,
                           const struct config_image *overrides);
 
 /*

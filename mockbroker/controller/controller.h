@@ -9,7 +9,7 @@
  *
  * Owner:   the cluster.
  * Thread:  the cluster's loop.
- * Reading: controller_commit(); the operations are in topics.c and configs.c.
+ * Reading: controller_commit(); the operations are in topic_ops.c and config_ops.c.
  */
 #ifndef CAFKA_MOCKBROKER_CONTROLLER_H
 #define CAFKA_MOCKBROKER_CONTROLLER_H
@@ -56,6 +56,8 @@ int controller_register(struct controller *controller, const struct broker_image
                         struct uuid incarnation, int64_t *epoch, cafka_error *err);
 /* The broker is gone: fence it, and elect other leaders from the ISR. */
 int controller_fence(struct controller *controller, int32_t broker, cafka_error *err);
+/* Forget a broker. ERR_BROKER_ID_NOT_REGISTERED. */
+int controller_unregister(struct controller *controller, int32_t broker, cafka_error *err);
 /* Make another replica the leader of a partition. */
 int controller_move_leader(struct controller *controller, struct str topic, int32_t partition,
                            int32_t leader, cafka_error *err);
@@ -73,6 +75,12 @@ int controller_delete_topics(struct controller *controller, const struct delete_
 int controller_create_partitions(struct controller *controller,
                                  const struct create_partitions_request *in, struct arena *arena,
                                  struct create_partitions_response *out, cafka_error *err);
+
+/* An error of ours, not a refusal that the client is told as a code. */
+static inline bool is_local_error(int code)
+{
+    return code <= CAFKA_ERR_MEMORY;
+}
 
 /* One change of a config. */
 enum config_op { CONFIG_OP_SET = 0, CONFIG_OP_DELETE = 1, CONFIG_OP_APPEND = 2, CONFIG_OP_SUBTRACT = 3 };

@@ -43,6 +43,21 @@ int record_list_add_bytes(struct record_list *list, struct bytes value, cafka_er
 /* Take the frame apart. Error CAFKA_ERR_PROTOCOL. */
 int metadata_record_open(struct bytes value, int *type, int *version, struct bytes *body,
                          cafka_error *err);
+/* What a record changes, for those who act on it. */
+struct metadata_change {
+    enum {
+        CHANGE_OTHER,
+        CHANGE_TOPIC, /* it is made, or a partition of it is made or changed */
+        CHANGE_TOPIC_REMOVED,
+        CHANGE_TOPIC_CONFIG, /* of `resource` */
+        CHANGE_BROKER_CONFIG
+    } kind;
+    struct uuid topic_id;
+    struct str resource;
+};
+int metadata_record_change(struct bytes value, struct arena *arena, struct metadata_change *out,
+                           cafka_error *err);
+
 /* The table of a type; NULL: not known here. */
 const struct message *metadata_record_message(int type);
 

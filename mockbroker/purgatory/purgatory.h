@@ -70,10 +70,11 @@ void deferred_run(struct deferred_queue *q); /* until it is empty; nested calls 
 
 struct delayed {
     /* set by the maker before purgatory_add() */
-    bool (*try)(struct delayed *op);                    /* can it be completed now? changes nothing */
+    bool (*try)(struct delayed *op); /* can it be completed now? changes nothing of the purgatory's */
     void (*complete)(struct delayed *op, bool expired); /* once */
     /* the purgatory's */
     struct purgatory *purgatory; /* NULL: in none */
+    struct list all; /* in purgatory->ops */
     struct purgatory_watch *watches;
     struct timer timer;
     struct deferred deferred;

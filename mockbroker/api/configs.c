@@ -1,0 +1,304 @@
+/*
+ * configs.c - DescribeConfigs, IncrementalAlterConfigs, AlterConfigs, ListConfigResources.
+ *
+ * A broker looks at the form of a change, and at changes of its own configs, before it hands them
+ * to the controller.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mockbroker/api/api.h"
+#include "mockbroker/broker.h"
+#include "mockbroker/cluster.h"
+#include "mockbroker/config_answer.h"
+#include "mockbroker/controller/controller.h"
+#include "protocol/error_codes.h"
+#include "protocol/messages/AlterConfigs.h"
+#include "protocol/messages/IncrementalAlterConfigs.h"
+#include "protocol/messages/ListConfigResources.h"
+
+void api_describe_configs(struct request_context *ctx)
+{
+    const struct describe_configs_request *in = ctx->body;
+    struct describe_configs_response out;
+    cafka_error why = {0};
+    int32_t count = in->resources_count > 0 ? in->resources_count : 0;
+    describe_configs_response_init(&out);
+    out.results = request_calloc(ctx, (size_t)count + 1, sizeof *out.results);
+    bool ok = out.results;
+    for (int32_t i = 0; ok && i < count; i++)
+        ok = !config_describe(ctx->broker, &in->resources[i], in, ctx->version, &ctx->arena,
+                              &out.results[out.results_count++], &why);
+    if (ok)
+        request_respond(ctx, &out);
+    else
+        request_close(ctx);
+}
+
+/* --- a change of a broker's own configs --- */
+
+/* Sizes of thread pools may at most double or halve at a time. */
+static bool is_pool_size(struct str name)
+{
+    static const char *const pools[] = {"num.io.threads", "num.replica.fetchers",
+                                        "num.recovery.threads.per.data.dir", "background.threads"};
+    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
+        if (str_is(name, pools[i]))
+            return true;
+    return false;
+}
+
+static int check_pool_size(const struct broker *broker, const struct config_change *change,
+                           const char *value, cafka_error *err)
+{
+    static const char form[] =
+        "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count update "
+        "validation failed for %.*s=%s, value should %s current value %lld for configuration Invalid "
+        "dynamic configuration";
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", STR_ARG(change->name));
+    long long now = broker_config_long(&broker->config, name), wanted = config_value_long(value);
+    if (wanted < now / 2)
+        return error_set(err, ERR_INVALID_REQUEST, form, STR_ARG(change->name), value,
+                         "be at least half the", now);
+    if (wanted > now * 2)
+        return error_set(err, ERR_INVALID_REQUEST, form, STR_ARG(change->name), value,
+                         "not be greater than double the", now);
+    return CAFKA_OK;
+}
+
+static int check_broker_change(struct request_context *ctx, bool all_brokers,
+                               const struct config_change *change, cafka_error *err)
+{
+    const struct config_def *def = config_def_of(CONFIG_RESOURCE_BROKER, change->name);
+    cafka_error why = {0};
+    if (def && def->scope == CONFIG_READ_ONLY)
+        return error_set(err, ERR_INVALID_REQUEST, "Cannot update these configs dynamically: [%s]",
+                         def->name);
+    if (def && def->scope == CONFIG_PER_BROKER && all_brokers)
+        return error_set(err, ERR_INVALID_REQUEST,
+                         "Cannot update these configs at default cluster level: [%s]", def->name);
+    if (!def || change->op != CONFIG_OP_SET)
+        return CAFKA_OK; /* names of plugins are taken as they are */
+    const char *value = api_keep(ctx, "").data;
+    struct str copy = {arena_strndup(&ctx->arena, change->value.data, change->value.size),
+                       change->value.size};
+    value = copy.data ? copy.data : value;
+    if (config_value_check(def, value, &why))
+        return error_set(err, ERR_INVALID_REQUEST, "%s", why.message);
+    return is_pool_size(change->name) ? check_pool_size(ctx->broker, change, value, err) : CAFKA_OK;
+}
+
+static int check_node(const struct broker *broker, struct str name, cafka_error *err)
+{
+    char text[16], *end;
+    if (!name.size)
+        return CAFKA_OK; /* the default of all brokers */
+    snprintf(text, sizeof text, "%.*s", STR_ARG(name));
+    long id = strtol(text, &end, 10);
+    if (*end || name.size >= sizeof text)
+        return error_set(err, ERR_INVALID_REQUEST, "Node id must be an integer, but it is: %.*s",
+                         STR_ARG(name));
+    if (id != broker->id)
+        return error_set(err, ERR_INVALID_REQUEST, "Unexpected broker id, expected %d, but received %s",
+                         (int)broker->id, text);
+    return CAFKA_OK;
+}
+
+/* --- a change of any resource --- */
+
+struct change {
+    int type;
+    struct str name;
+    struct config_change *configs;
+    size_t count;
+};
+
+static int check_form(const struct change *change, cafka_error *err)
+{
+    for (size_t i = 0; i < change->count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (str_equal(change->configs[i].name, change->configs[j].name))
+                return error_set(err, ERR_INVALID_REQUEST, "Error due to duplicate config keys");
+    for (size_t i = 0; i < change->count; i++)
+        if (change->configs[i].op != CONFIG_OP_DELETE && !change->configs[i].value.data)
+            return error_set(err, ERR_INVALID_REQUEST, "Null value not supported for : %.*s",
+                             STR_ARG(change->configs[i].name));
+    return CAFKA_OK;
+}
+
+static int check_target(struct request_context *ctx, const struct change *change, cafka_error *err)
+{
+    int rc = CAFKA_OK;
+    switch (change->type) {
+    case CONFIG_RESOURCE_TOPIC:
+    case CONFIG_RESOURCE_CLIENT_METRICS:
+    case CONFIG_RESOURCE_GROUP: return CAFKA_OK;
+    case CONFIG_RESOURCE_BROKER:
+        rc = check_node(ctx->broker, change->name, err);
+        for (size_t i = 0; !rc && i < change->count; i++)
+            rc = check_broker_change(ctx, !change->name.size, &change->configs[i], err);
+        return rc;
+    case CONFIG_RESOURCE_BROKER_LOGGER:
+        return error_set(err, ERR_INVALID_REQUEST, "This broker has no loggers by name.");
+    default:
+        return error_set(err, ERR_INVALID_REQUEST, "Unknown resource type %d", change->type);
+    }
+}
+
+static int make_change(struct request_context *ctx, const struct change *change, bool repeated,
+                       bool replace, bool validate_only, cafka_error *err)
+{
+    if (repeated)
+        return error_set(err, ERR_INVALID_REQUEST, "Each resource must appear at most once.");
+    int rc = check_form(change, err);
+    if (!rc)
+        rc = check_target(ctx, change, err);
+    if (!rc)
+        rc = controller_alter_configs(ctx->broker->cluster->controller, change->type, change->name,
+                                      change->configs, change->count, replace, validate_only, err);
+    return is_local_error(rc) ? ERR_UNKNOWN_SERVER_ERROR : rc;
+}
+
+typedef struct incremental_alter_configs_request_alter_configs_resource incremental_resource;
+typedef struct alter_configs_request_alter_configs_resource legacy_resource;
+
+static bool read_incremental(struct request_context *ctx, const incremental_resource *r,
+                             struct change *out)
+{
+    size_t count = r->configs_count > 0 ? (size_t)r->configs_count : 0;
+    *out = (struct change){r->resource_type, r->resource_name,
+                           request_calloc(ctx, count + 1, sizeof *out->configs), count};
+    for (size_t i = 0; out->configs && i < count; i++)
+        out->configs[i] = (struct config_change){r->configs[i].name, r->configs[i].config_operation,
+                                                 r->configs[i].value};
+    return out->configs;
+}
+
+static bool read_legacy(struct request_context *ctx, const legacy_resource *r, struct change *out)
+{
+    size_t count = r->configs_count > 0 ? (size_t)r->configs_count : 0;
+    *out = (struct change){r->resource_type, r->resource_name,
+                           request_calloc(ctx, count + 1, sizeof *out->configs), count};
+    for (size_t i = 0; out->configs && i < count; i++)
+        out->configs[i] =
+            (struct config_change){r->configs[i].name, CONFIG_OP_SET, r->configs[i].value};
+    return out->configs;
+}
+
+void api_incremental_alter_configs(struct request_context *ctx)
+{
+    const struct incremental_alter_configs_request *in = ctx->body;
+    struct incremental_alter_configs_response out;
+    int32_t count = in->resources_count > 0 ? in->resources_count : 0;
+    incremental_alter_configs_response_init(&out);
+    out.responses = request_calloc(ctx, (size_t)count + 1, sizeof *out.responses);
+    bool ok = out.responses;
+    for (int32_t i = 0; ok && i < count; i++) {
+        const incremental_resource *r = &in->resources[i];
+        struct change change;
+        cafka_error why = {0};
+        bool repeated = false;
+        for (int32_t j = 0; j < count; j++)
+            repeated |= j != i && in->resources[j].resource_type == r->resource_type &&
+                        str_equal(in->resources[j].resource_name, r->resource_name);
+        ok = read_incremental(ctx, r, &change);
+        int code = ok ? make_change(ctx, &change, repeated, false, in->validate_only, &why) : 0;
+        out.responses[out.responses_count++] =
+            (struct incremental_alter_configs_response_alter_configs_resource_response){
+                .error_code = (int16_t)code,
+                .error_message = code ? api_keep(ctx, why.message) : (struct str){0},
+                .resource_type = r->resource_type,
+                .resource_name = r->resource_name};
+    }
+    if (ok)
+        request_respond(ctx, &out);
+    else
+        request_close(ctx);
+}
+
+void api_alter_configs(struct request_context *ctx)
+{
+    const struct alter_configs_request *in = ctx->body;
+    struct alter_configs_response out;
+    int32_t count = in->resources_count > 0 ? in->resources_count : 0;
+    alter_configs_response_init(&out);
+    out.responses = request_calloc(ctx, (size_t)count + 1, sizeof *out.responses);
+    bool ok = out.responses;
+    for (int32_t i = 0; ok && i < count; i++) {
+        const legacy_resource *r = &in->resources[i];
+        struct change change;
+        cafka_error why = {0};
+        bool repeated = false;
+        for (int32_t j = 0; j < count; j++)
+            repeated |= j != i && in->resources[j].resource_type == r->resource_type &&
+                        str_equal(in->resources[j].resource_name, r->resource_name);
+        ok = read_legacy(ctx, r, &change);
+        int code = ok ? make_change(ctx, &change, repeated, true, in->validate_only, &why) : 0;
+        out.responses[out.responses_count++] =
+            (struct alter_configs_response_alter_configs_resource_response){
+                .error_code = (int16_t)code,
+                .error_message = code ? api_keep(ctx, why.message) : (struct str){0},
+                .resource_type = r->resource_type,
+                .resource_name = r->resource_name};
+    }
+    if (ok)
+        request_respond(ctx, &out);
+    else
+        request_close(ctx);
+}
+
+/* --- which resources have configs --- */
+
+static bool is_listed(const struct request_context *ctx, int type)
+{
+    const struct list_config_resources_request *in = ctx->body;
+    if (!ctx->version)
+        return type == CONFIG_RESOURCE_CLIENT_METRICS;
+    if (in->resource_types_count <= 0)
+        return true;
+    for (int32_t i = 0; i < in->resource_types_count; i++)
+        if (in->resource_types[i] == type)
+            return true;
+    return false;
+}
+
+void api_list_config_resources(struct request_context *ctx)
+{
+    const struct image *image = &ctx->broker->image;
+    struct list_config_resources_response out;
+    struct map_entry *e;
+    list_config_resources_response_init(&out);
+    size_t most = image->topics.count + 2 * image->brokers.count + image->configs.count;
+    out.config_resources = request_calloc(ctx, most + 1, sizeof *out.config_resources);
+    if (!out.config_resources) {
+        request_close(ctx);
+        return;
+    }
+    for (size_t i = 0; is_listed(ctx, CONFIG_RESOURCE_TOPIC) && (e = map_next(&image->topics, &i));)
+        out.config_resources[out.config_resources_count++] =
+            (struct list_config_resources_response_config_resource){
+                .resource_name = {e->key, e->key_size}, .resource_type = CONFIG_RESOURCE_TOPIC};
+    for (size_t i = 0; (e = map_next(&image->brokers, &i));) {
+        char id[16];
+        snprintf(id, sizeof id, "%d", (int)((struct broker_image *)e->value)->id);
+        struct str name = api_keep(ctx, id);
+        if (is_listed(ctx, CONFIG_RESOURCE_BROKER))
+            out.config_resources[out.config_resources_count++] =
+                (struct list_config_resources_response_config_resource){
+                    .resource_name = name, .resource_type = CONFIG_RESOURCE_BROKER};
+        if (is_listed(ctx, CONFIG_RESOURCE_BROKER_LOGGER))
+            out.config_resources[out.config_resources_count++] =
+                (struct list_config_resources_response_config_resource){
+                    .resource_name = name, .resource_type = CONFIG_RESOURCE_BROKER_LOGGER};
+    }
+    for (size_t i = 0; (e = map_next(&image->configs, &i));) {
+        const struct config_image *config = e->value;
+        if ((config->type == CONFIG_RESOURCE_GROUP || config->type == CONFIG_RESOURCE_CLIENT_METRICS) &&
+            is_listed(ctx, config->type))
+            out.config_resources[out.config_resources_count++] =
+                (struct list_config_resources_response_config_resource){
+                    .resource_name = str_of(config->name), .resource_type = config->type};
+    }
+    request_respond(ctx, &out);
+}

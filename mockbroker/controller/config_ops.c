@@ -1,0 +1,264 @@
+/*
+ * config_ops.c - changing the configs of topics, brokers, groups and metrics subscriptions.
+ *
+ * The broker that got the request has looked at its form already (api/configs.c); here the
+ * values are decided on.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mockbroker/config_answer.h"
+#include "mockbroker/controller/controller.h"
+#include "mockbroker/topic_config.h"
+#include "protocol/error_codes.h"
+#include "protocol/messages/ConfigRecord.h"
+#include "util/alloc.h"
+
+/* The configs of a resource as they will be. */
+struct draft {
+    struct config_entry *entries; /* value NULL: deleted */
+    size_t count;
+};
+
+static int no_memory(cafka_error *err)
+{
+    return error_set(err, CAFKA_ERR_MEMORY, "no memory for a change of configs");
+}
+
+static void draft_fini(struct draft *d)
+{
+    for (size_t i = 0; i < d->count; i++) {
+        mem_free(d->entries[i].name);
+        mem_free(d->entries[i].value);
+    }
+    mem_free(d->entries);
+}
+
+static int draft_set(struct draft *d, struct str name, struct str value, cafka_error *err)
+{
+    char *text = value.data ? mem_strndup(value.data, value.size) : NULL;
+    if (value.data && !text)
+        return no_memory(err);
+    for (size_t i = 0; i < d->count; i++)
+        if (str_is(name, d->entries[i].name)) {
+            mem_free(d->entries[i].value);
+            d->entries[i].value = text;
+            return CAFKA_OK;
+        }
+    char *key = mem_strndup(name.data, name.size);
+    struct config_entry *more = key ? mem_recalloc(d->entries, d->count + 1, sizeof *more) : NULL;
+    if (!more) {
+        mem_free(key);
+        mem_free(text);
+        return no_memory(err);
+    }
+    d->entries = more;
+    d->entries[d->count++] = (struct config_entry){key, text};
+    return CAFKA_OK;
+}
+
+static const char *draft_get(const struct draft *d, struct str name)
+{
+    for (size_t i = 0; i < d->count; i++)
+        if (str_is(name, d->entries[i].name))
+            return d->entries[i].value;
+    return NULL;
+}
+
+static int draft_from(struct draft *d, const struct config_image *current, bool deleted,
+                      cafka_error *err)
+{
+    int rc = CAFKA_OK;
+    for (int32_t i = 0; !rc && current && i < current->entry_count; i++)
+        rc = draft_set(d, str_of(current->entries[i].name),
+                       deleted ? (struct str){0} : str_of(current->entries[i].value), err);
+    return rc;
+}
+
+static struct str trim(struct str s)
+{
+    while (s.size && (unsigned char)s.data[0] <= ' ')
+        s.data++, s.size--;
+    while (s.size && (unsigned char)s.data[s.size - 1] <= ' ')
+        s.size--;
+    return s;
+}
+
+static bool next_item(struct str *rest, struct str *item)
+{
+    if (!rest->data)
+        return false;
+    const char *comma = rest->size ? memchr(rest->data, ',', rest->size) : NULL;
+    size_t size = comma ? (size_t)(comma - rest->data) : rest->size;
+    *item = trim((struct str){rest->data, size});
+    *rest = comma ? (struct str){comma + 1, rest->size - size - 1} : (struct str){0};
+    return true;
+}
+
+static bool has_item(struct str list, struct str item)
+{
+    struct str other;
+    while (next_item(&list, &other))
+        if (str_equal(other, item))
+            return true;
+    return false;
+}
+
+static void put_item(struct buffer *out, struct str item)
+{
+    if (!item.size)
+        return;
+    if (out->size)
+        buffer_put_u8(out, ',');
+    buffer_put(out, item.data, item.size);
+}
+
+/* The list with the items of `value` added, or without them. */
+static int change_list(struct draft *d, int type, const struct config_change *change,
+                       cafka_error *err)
+{
+    const struct config_def *def = config_def_of(type, change->name);
+    if (!def || def->type != CONFIG_LIST)
+        return error_set(err, ERR_INVALID_CONFIG,
+                         "Can't %s to key %.*s because its type is not LIST.",
+                         change->op == CONFIG_OP_APPEND ? "APPEND" : "SUBTRACT",
+                         STR_ARG(change->name));
+    const char *current = draft_get(d, change->name);
+    struct str old = str_of(current ? current : def->fallback), item;
+    struct buffer out = {0};
+    for (struct str rest = old; next_item(&rest, &item);)
+        if (change->op == CONFIG_OP_APPEND || !has_item(change->value, item))
+            put_item(&out, item);
+    for (struct str rest = change->value; next_item(&rest, &item);)
+        if (change->op == CONFIG_OP_APPEND && !has_item(old, item))
+            put_item(&out, item);
+    char *text = buffer_string(&out);
+    int rc = text ? draft_set(d, change->name, (struct str){text, out.size}, err) : no_memory(err);
+    buffer_fini(&out);
+    return rc;
+}
+
+static int apply_change(struct draft *d, int type, const struct config_change *change,
+                        cafka_error *err)
+{
+    switch (change->op) {
+    case CONFIG_OP_SET: return draft_set(d, change->name, change->value, err);
+    case CONFIG_OP_DELETE: return draft_set(d, change->name, (struct str){0}, err);
+    case CONFIG_OP_APPEND:
+    case CONFIG_OP_SUBTRACT: return change_list(d, type, change, err);
+    default:
+        return error_set(err, ERR_INVALID_REQUEST, "Unknown operation %d on configuration %.*s",
+                         change->op, STR_ARG(change->name));
+    }
+}
+
+/* --- checks --- */
+
+static int check_plain(int type, const char *kind, const struct config_entry *entries, size_t count,
+                       cafka_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct config_def *def = config_def_of(type, str_of(entries[i].name));
+        if (!def)
+            return error_set(err, ERR_INVALID_CONFIG, "Unknown %s config name: %s", kind,
+                             entries[i].name);
+        int rc = config_value_check(def, entries[i].value, err);
+        if (rc)
+            return rc;
+    }
+    return CAFKA_OK;
+}
+
+static int check_resource(const struct controller *c, int type, struct str name, cafka_error *err)
+{
+    switch (type) {
+    case CONFIG_RESOURCE_TOPIC:
+        if (!name.size)
+            return error_set(err, ERR_INVALID_REQUEST, "Default topic resources are not allowed.");
+        if (!image_topic(&c->image, name))
+            return error_set(err, ERR_UNKNOWN_TOPIC_OR_PARTITION, "The topic '%.*s' does not exist.",
+                             STR_ARG(name));
+        return CAFKA_OK;
+    case CONFIG_RESOURCE_GROUP:
+        return name.size ? CAFKA_OK
+                         : error_set(err, ERR_INVALID_REQUEST,
+                                     "Default group resources are not allowed.");
+    case CONFIG_RESOURCE_CLIENT_METRICS:
+        return name.size ? CAFKA_OK
+                         : error_set(err, ERR_INVALID_REQUEST, "Subscription name can't be empty");
+    default: return CAFKA_OK;
+    }
+}
+
+static int check_values(const struct controller *c, int type, const struct config_entry *entries,
+                        size_t count, cafka_error *err)
+{
+    switch (type) {
+    case CONFIG_RESOURCE_TOPIC: return topic_config_check(&c->config, entries, count, err);
+    case CONFIG_RESOURCE_GROUP: return check_plain(type, "group", entries, count, err);
+    case CONFIG_RESOURCE_CLIENT_METRICS:
+        return check_plain(type, "client metrics", entries, count, err);
+    default: return CAFKA_OK; /* the broker has looked at its own */
+    }
+}
+
+/* --- records --- */
+
+static int add_records(const struct draft *d, int type, struct str resource,
+                       const struct config_image *current, struct record_list *records,
+                       cafka_error *err)
+{
+    int rc = CAFKA_OK;
+    for (size_t i = 0; !rc && i < d->count; i++) {
+        const char *old = config_image_get(current, d->entries[i].name);
+        const char *value = d->entries[i].value;
+        if (old == value || (old && value && !strcmp(old, value)))
+            continue;
+        struct config_record r;
+        config_record_init(&r);
+        r.resource_type = (int8_t)type;
+        r.resource_name = resource;
+        r.name = str_of(d->entries[i].name);
+        r.value = str_of(value);
+        rc = record_list_add(records, METADATA_CONFIG, 0, &r, err);
+    }
+    return rc;
+}
+
+/* Only what will have a value: what the checks look at. */
+static int check_draft(const struct controller *c, const struct draft *d, int type, cafka_error *err)
+{
+    struct config_entry *live = mem_calloc(d->count + 1, sizeof *live);
+    size_t count = 0;
+    if (!live)
+        return no_memory(err);
+    for (size_t i = 0; i < d->count; i++)
+        if (d->entries[i].value)
+            live[count++] = d->entries[i];
+    int rc = check_values(c, type, live, count, err);
+    mem_free(live);
+    return rc;
+}
+
+int controller_alter_configs(struct controller *c, int type, struct str name,
+                             const struct config_change *changes, size_t count, bool replace,
+                             bool validate_only, cafka_error *err)
+{
+    const struct config_image *current = image_config(&c->image, type, name);
+    struct draft draft = {0};
+    struct record_list records = {0};
+    int rc = check_resource(c, type, name, err);
+    if (!rc)
+        rc = draft_from(&draft, current, replace, err);
+    for (size_t i = 0; !rc && i < count; i++)
+        rc = apply_change(&draft, type, &changes[i], err);
+    if (!rc)
+        rc = check_draft(c, &draft, type, err);
+    if (!rc && !validate_only)
+        rc = add_records(&draft, type, name, current, &records, err);
+    if (!rc)
+        rc = controller_commit(c, &records, err);
+    record_list_fini(&records);
+    draft_fini(&draft);
+    return rc;
+}

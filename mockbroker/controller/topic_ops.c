@@ -1,0 +1,664 @@
+/*
+ * topic_ops.c - making, growing and deleting topics.
+ *
+ * Checks come in Kafka's order, so that a request with several faults gets Kafka's answer.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "mockbroker/config_answer.h"
+#include "mockbroker/controller/controller.h"
+#include "mockbroker/controller/placer.h"
+#include "mockbroker/topic_config.h"
+#include "protocol/error_codes.h"
+#include "protocol/messages/ConfigRecord.h"
+#include "protocol/messages/PartitionRecord.h"
+#include "protocol/messages/RemoveTopicRecord.h"
+#include "protocol/messages/TopicRecord.h"
+#include "util/alloc.h"
+
+enum { PARTITIONS_PER_REQUEST_MAX = 10000 };
+
+#define CLUSTER_METADATA "__cluster_metadata"
+
+static int no_memory(cafka_error *err)
+{
+    return error_set(err, CAFKA_ERR_MEMORY, "no memory for a change of topics");
+}
+
+/* Text of a refusal that outlives the error struct. */
+static struct str keep(struct arena *arena, const char *text)
+{
+    char *copy = arena_strndup(arena, text, strlen(text));
+    return copy ? (struct str){copy, strlen(copy)} : str_of("");
+}
+
+/* --- the replicas of new partitions --- */
+
+/* Who holds the partitions of a topic that is being made. */
+struct placement {
+    int32_t partitions, replicas;
+    int32_t *ids; /* partition after partition */
+};
+
+/* One list of brokers that the client chose. `expected` < 0: any length. */
+static int check_assignment(const struct controller *c, const int32_t *ids, int32_t count,
+                            int32_t expected, cafka_error *err)
+{
+    static const int code = ERR_INVALID_REPLICA_ASSIGNMENT;
+    if (count <= 0)
+        return error_set(err, code, "The manual partition assignment includes an empty replica list.");
+    for (int32_t i = 0; i < count; i++) {
+        if (!image_broker(&c->image, ids[i]))
+            return error_set(err, code,
+                             "The manual partition assignment includes broker %d, but no such "
+                             "broker is registered.",
+                             (int)ids[i]);
+        for (int32_t j = 0; j < i; j++)
+            if (ids[j] == ids[i])
+                return error_set(err, code,
+                                 "The manual partition assignment includes the broker %d more than "
+                                 "once.",
+                                 (int)ids[i]);
+    }
+    if (expected >= 0 && count != expected)
+        return error_set(err, code,
+                         "The manual partition assignment includes a partition with %d replica(s), "
+                         "but this is not consistent with previous partitions, which have %d "
+                         "replica(s).",
+                         (int)count, (int)expected);
+    return CAFKA_OK;
+}
+
+static int check_some_live(const struct controller *c, const int32_t *ids, int32_t count,
+                           int32_t partition, cafka_error *err)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (image_live_broker(&c->image, ids[i]))
+            return CAFKA_OK;
+    return error_set(err, ERR_INVALID_REPLICA_ASSIGNMENT,
+                     "All brokers specified in the manual partition assignment for partition %d are "
+                     "fenced or in controlled shutdown.",
+                     (int)partition);
+}
+
+typedef struct create_topics_request_creatable_topic new_topic;
+
+static int place_as_told(struct controller *c, const new_topic *topic, struct arena *arena,
+                         struct placement *out, cafka_error *err)
+{
+    int32_t count = topic->assignments_count;
+    if (topic->replication_factor != -1)
+        return error_set(err, ERR_INVALID_REQUEST,
+                         "A manual partition assignment was specified, but replication factor was "
+                         "not set to -1.");
+    if (topic->num_partitions != -1)
+        return error_set(err, ERR_INVALID_REQUEST,
+                         "A manual partition assignment was specified, but numPartitions was not "
+                         "set to -1.");
+    int32_t replicas = topic->assignments[0].broker_ids_count;
+    const int32_t **by_index = arena_calloc(arena, (size_t)count, sizeof *by_index);
+    if (!by_index)
+        return no_memory(err);
+    bool gap = false;
+    for (int32_t i = 0; i < count; i++) {
+        const struct create_topics_request_creatable_replica_assignment *a = &topic->assignments[i];
+        for (int32_t j = 0; j < i; j++)
+            if (topic->assignments[j].partition_index == a->partition_index)
+                return error_set(err, ERR_INVALID_REPLICA_ASSIGNMENT,
+                                 "Found multiple manual partition assignments for partition %d",
+                                 (int)a->partition_index);
+        int rc = check_assignment(c, a->broker_ids, a->broker_ids_count, i ? replicas : -1, err);
+        if (!rc)
+            rc = check_some_live(c, a->broker_ids, a->broker_ids_count, a->partition_index, err);
+        if (rc)
+            return rc;
+        if (a->partition_index < 0 || a->partition_index >= count)
+            gap = true;
+        else
+            by_index[a->partition_index] = a->broker_ids;
+    }
+    if (gap)
+        return error_set(err, ERR_INVALID_REPLICA_ASSIGNMENT,
+                         "partitions should be a consecutive 0-based integer sequence");
+    int32_t *ids = arena_calloc(arena, (size_t)count * (size_t)replicas, sizeof *ids);
+    if (!ids)
+        return no_memory(err);
+    for (int32_t i = 0; i < count; i++)
+        memcpy(ids + (size_t)i * (size_t)replicas, by_index[i], (size_t)replicas * sizeof *ids);
+    *out = (struct placement){count, replicas, ids};
+    return CAFKA_OK;
+}
+
+/* Let the placer choose; `count` partitions of `replicas` each. */
+static int place_striped(struct controller *c, int32_t count, int32_t replicas,
+                         struct arena *arena, struct placement *out, cafka_error *err)
+{
+    struct placer *placer = NULL;
+    cafka_error why = {0};
+    int rc = placer_new(&placer, &c->image, &c->rng, err);
+    if (rc)
+        return rc;
+    int32_t *ids = NULL;
+    rc = placer_check(placer, replicas, &why);
+    if (rc)
+        error_set(err, rc, "Unable to replicate the partition %d time(s): %s", (int)replicas,
+                  why.message);
+    else if (!(ids = arena_calloc(arena, (size_t)count * (size_t)replicas, sizeof *ids)))
+        rc = no_memory(err);
+    for (int32_t i = 0; !rc && i < count; i++)
+        placer_place(placer, replicas, ids + (size_t)i * (size_t)replicas);
+    placer_free(placer);
+    *out = (struct placement){count, replicas, ids};
+    return rc;
+}
+
+static int place_by_counts(struct controller *c, const new_topic *topic, struct arena *arena,
+                           struct placement *out, cafka_error *err)
+{
+    if (topic->replication_factor < -1 || !topic->replication_factor)
+        return error_set(err, ERR_INVALID_REPLICATION_FACTOR,
+                         "Replication factor must be larger than 0, or -1 to use the default value.");
+    if (topic->num_partitions < -1 || !topic->num_partitions)
+        return error_set(err, ERR_INVALID_PARTITIONS,
+                         "Number of partitions was set to an invalid non-positive value.");
+    int32_t partitions = topic->num_partitions != -1
+                             ? topic->num_partitions
+                             : (int32_t)broker_config_long(&c->config, "num.partitions");
+    int32_t replicas = topic->replication_factor != -1
+                           ? topic->replication_factor
+                           : (int32_t)broker_config_long(&c->config, "default.replication.factor");
+    return place_striped(c, partitions, replicas, arena, out, err);
+}
+
+/* --- records --- */
+
+static int add_partition(struct controller *c, struct record_list *records, struct uuid topic_id,
+                         int32_t index, int32_t *replicas, int32_t count, struct arena *arena,
+                         cafka_error *err)
+{
+    struct partition_record r;
+    partition_record_init(&r);
+    int32_t *isr = arena_calloc(arena, (size_t)count, sizeof *isr);
+    struct uuid *directories = arena_calloc(arena, (size_t)count, sizeof *directories);
+    if (!isr || !directories)
+        return no_memory(err);
+    for (int32_t i = 0; i < count; i++)
+        if (image_live_broker(&c->image, replicas[i]))
+            isr[r.isr_count++] = replicas[i];
+    r.topic_id = topic_id;
+    r.partition_id = index;
+    r.replicas = replicas;
+    r.replicas_count = count;
+    r.isr = isr;
+    r.directories = directories; /* zero: the broker chooses */
+    r.directories_count = count;
+    r.leader = isr[0]; /* the first replica that lives: there is one */
+    r.leader_epoch = 0;
+    r.partition_epoch = 0;
+    return record_list_add(records, METADATA_PARTITION, 2, &r, err);
+}
+
+static int add_topic(struct controller *c, struct record_list *records, struct str name,
+                     struct uuid id, const struct placement *place, struct arena *arena,
+                     cafka_error *err)
+{
+    struct topic_record r;
+    topic_record_init(&r);
+    r.name = name;
+    r.topic_id = id;
+    int rc = record_list_add(records, METADATA_TOPIC, 0, &r, err);
+    for (int32_t i = 0; !rc && i < place->partitions; i++)
+        rc = add_partition(c, records, id, i, place->ids + (size_t)i * (size_t)place->replicas,
+                           place->replicas, arena, err);
+    return rc;
+}
+
+static int add_configs(struct record_list *records, struct str topic,
+                       const struct config_entry *entries, size_t count, cafka_error *err)
+{
+    int rc = CAFKA_OK;
+    for (size_t i = 0; !rc && i < count; i++) {
+        struct config_record r;
+        config_record_init(&r);
+        r.resource_type = CONFIG_RESOURCE_TOPIC;
+        r.resource_name = topic;
+        r.name = str_of(entries[i].name);
+        r.value = str_of(entries[i].value);
+        rc = record_list_add(records, METADATA_CONFIG, 0, &r, err);
+    }
+    return rc;
+}
+
+/* --- CreateTopics --- */
+
+typedef struct create_topics_response_creatable_topic_result create_result;
+
+/* Of two values of one name the last counts, in the place of the first. */
+static int read_configs(const new_topic *topic, struct arena *arena, struct config_entry **out,
+                        size_t *out_count, cafka_error *err)
+{
+    size_t count = 0;
+    struct config_entry *entries =
+        arena_calloc(arena, (size_t)(topic->configs_count > 0 ? topic->configs_count : 0) + 1,
+                     sizeof *entries);
+    if (!entries)
+        return no_memory(err);
+    for (int32_t i = 0; i < topic->configs_count; i++) {
+        struct str name = topic->configs[i].name, value = topic->configs[i].value;
+        size_t at = 0;
+        while (at < count && !str_is(name, entries[at].name))
+            at++;
+        char *value_copy = value.data ? arena_strndup(arena, value.data, value.size) : NULL;
+        if (at == count) {
+            entries[at].name = arena_strndup(arena, name.data ? name.data : "", name.size);
+            count++;
+        }
+        if (!entries[at].name || (value.data && !value_copy))
+            return no_memory(err);
+        entries[at].value = value_copy;
+    }
+    *out = entries;
+    *out_count = count;
+    return CAFKA_OK;
+}
+
+static int check_name(const struct controller *c, struct str name, cafka_error *err)
+{
+    if (image_topic(&c->image, name))
+        return error_set(err, ERR_TOPIC_ALREADY_EXISTS, "Topic '%.*s' already exists.",
+                         STR_ARG(name));
+    int rc = topic_name_check(name, err);
+    if (rc || (!memchr(name.data, '.', name.size) && !memchr(name.data, '_', name.size)))
+        return rc;
+    struct map_entry *e;
+    for (size_t i = 0; (e = map_next(&c->image.topics, &i));)
+        if (topic_names_collide(name, (struct str){e->key, e->key_size}))
+            return error_set(err, ERR_INVALID_TOPIC_EXCEPTION,
+                             "Topic '%.*s' collides with existing topic: %s", STR_ARG(name), e->key);
+    return CAFKA_OK;
+}
+
+static int describe_configs(const struct controller *c, const struct config_entry *entries,
+                            size_t count, struct arena *arena, create_result *out, cafka_error *err)
+{
+    struct config_image overrides = {
+        .entries = (struct config_entry *)entries, .entry_count = (int32_t)count};
+    out->configs = arena_calloc(arena, topic_config_def_count, sizeof *out->configs);
+    if (!out->configs)
+        return no_memory(err);
+    out->configs_count = 0;
+    for (size_t i = 0; i < topic_config_def_count; i++) {
+        const struct config_def *def = &topic_config_defs[i];
+        if (def->internal)
+            continue;
+        enum config_source source;
+        struct str value = topic_config_text(def, &c->config, &overrides, false, &source, arena);
+        out->configs[out->configs_count++] =
+            (struct create_topics_response_creatable_topic_configs){
+                .name = str_of(def->name), .value = value, .config_source = (int8_t)source};
+    }
+    return CAFKA_OK;
+}
+
+/* Decide about one topic; its records are appended to `records`. A refusal is a protocol code. */
+static int create_topic(struct controller *c, const new_topic *topic, struct record_list *records,
+                        struct arena *arena, create_result *out, cafka_error *err)
+{
+    struct config_entry *configs;
+    size_t config_count;
+    struct placement place;
+    int rc = check_name(c, topic->name, err);
+    if (!rc)
+        rc = read_configs(topic, arena, &configs, &config_count, err);
+    if (!rc)
+        rc = topic_config_check(&c->config, configs, config_count, err);
+    if (!rc)
+        rc = topic->assignments_count > 0 ? place_as_told(c, topic, arena, &place, err)
+                                          : place_by_counts(c, topic, arena, &place, err);
+    if (rc)
+        return rc;
+    struct uuid id = uuid_random(&c->rng);
+    rc = add_topic(c, records, topic->name, id, &place, arena, err);
+    if (!rc)
+        rc = add_configs(records, topic->name, configs, config_count, err);
+    if (!rc)
+        rc = describe_configs(c, configs, config_count, arena, out, err);
+    out->topic_id = id;
+    out->num_partitions = place.partitions;
+    out->replication_factor = (int16_t)place.replicas;
+    return rc;
+}
+
+static bool named_before(const struct create_topics_request *in, int32_t index)
+{
+    for (int32_t i = 0; i < index; i++)
+        if (str_equal(in->topics[i].name, in->topics[index].name))
+            return true;
+    return false;
+}
+
+static bool named_again(const struct create_topics_request *in, int32_t index)
+{
+    for (int32_t i = 0; i < in->topics_count; i++)
+        if (i != index && str_equal(in->topics[i].name, in->topics[index].name))
+            return true;
+    return false;
+}
+
+static int64_t partitions_asked(const struct controller *c, const struct create_topics_request *in)
+{
+    int64_t sum = 0;
+    for (int32_t i = 0; i < in->topics_count; i++) {
+        const new_topic *t = &in->topics[i];
+        if (t->assignments_count > 0)
+            sum += t->assignments_count;
+        else if (t->num_partitions > 0)
+            sum += t->num_partitions;
+        else
+            sum += broker_config_long(&c->config, "num.partitions");
+    }
+    return sum;
+}
+
+static int refuse_or_create(struct controller *c, const struct create_topics_request *in,
+                            int32_t index, bool too_many, struct record_list *records,
+                            struct arena *arena, create_result *out, cafka_error *err)
+{
+    const new_topic *topic = &in->topics[index];
+    if (named_again(in, index))
+        return error_set(err, ERR_INVALID_REQUEST, "Duplicate topic name.");
+    if (str_is(topic->name, CLUSTER_METADATA))
+        return error_set(err, ERR_INVALID_REQUEST,
+                         "Creation of internal topic " CLUSTER_METADATA " is prohibited.");
+    if (too_many)
+        return error_set(err, ERR_POLICY_VIOLATION,
+                         "Excessively large number of partitions per request.");
+    return create_topic(c, topic, records, arena, out, err);
+}
+
+int controller_create_topics(struct controller *c, const struct create_topics_request *in,
+                             struct arena *arena, struct create_topics_response *out,
+                             cafka_error *err)
+{
+    struct record_list records = {0};
+    int32_t count = in->topics_count > 0 ? in->topics_count : 0;
+    bool too_many = partitions_asked(c, in) > PARTITIONS_PER_REQUEST_MAX;
+    create_topics_response_init(out);
+    out->topics = arena_calloc(arena, (size_t)count + 1, sizeof *out->topics);
+    if (!out->topics)
+        return no_memory(err);
+    int rc = CAFKA_OK;
+    for (int32_t i = 0; !rc && i < count; i++) {
+        if (named_before(in, i))
+            continue;
+        create_result *result = &out->topics[out->topics_count++];
+        create_topics_response_creatable_topic_result_init(result);
+        result->name = in->topics[i].name;
+        result->error_message = (struct str){0};
+        size_t before = records.count;
+        cafka_error why = {0};
+        int code = refuse_or_create(c, in, i, too_many, &records, arena, result, &why);
+        if (!code)
+            continue;
+        if (is_local_error(code))
+            rc = error_set(err, code, "%s", why.message);
+        while (records.count > before)
+            mem_free((void *)records.items[--records.count].data);
+        result->error_code = (int16_t)code;
+        result->error_message = keep(arena, why.message);
+    }
+    if (!rc && !in->validate_only)
+        rc = controller_commit(c, &records, err);
+    record_list_fini(&records);
+    return rc;
+}
+
+/* --- DeleteTopics --- */
+
+typedef struct delete_topics_response_deletable_topic_result delete_result;
+typedef struct delete_topics_request_delete_topic_state doomed;
+
+static struct uuid id_of(const struct controller *c, const doomed *d)
+{
+    const struct topic_image *topic = d->name.data ? image_topic(&c->image, d->name) : NULL;
+    return topic ? topic->id : d->topic_id;
+}
+
+/* How often something equal is named; and is this the first of them? */
+static int same_named(const doomed *list, int32_t count, int32_t index, bool *first)
+{
+    int n = 0;
+    *first = true;
+    for (int32_t i = 0; i < count; i++) {
+        bool both = list[i].name.data && list[index].name.data;
+        bool neither = !list[i].name.data && !list[index].name.data;
+        if ((both && str_equal(list[i].name, list[index].name)) ||
+            (neither && uuid_equal(list[i].topic_id, list[index].topic_id))) {
+            n++;
+            if (i < index)
+                *first = false;
+        }
+    }
+    return n;
+}
+
+/* Is the topic of this name also named by its id (or the other way round)? */
+static bool named_both_ways(const struct controller *c, const doomed *list, int32_t count,
+                            int32_t index)
+{
+    struct uuid id = id_of(c, &list[index]);
+    for (int32_t i = 0; i < count; i++)
+        if (!list[i].name.data != !list[index].name.data && uuid_equal(id_of(c, &list[i]), id) &&
+            !uuid_is_zero(id))
+            return true;
+    return false;
+}
+
+static int check_doomed(const struct controller *c, const doomed *list, int32_t count,
+                        int32_t index, int same, const struct topic_image **topic, cafka_error *err)
+{
+    const doomed *d = &list[index];
+    bool has_id = !uuid_is_zero(d->topic_id);
+    if (d->name.data && has_id)
+        return error_set(err, ERR_INVALID_REQUEST,
+                         "You may not specify both topic name and topic id.");
+    if (!d->name.data && !has_id)
+        return error_set(err, ERR_INVALID_REQUEST, "Neither topic name nor id were specified.");
+    if (same > 1)
+        return error_set(err, ERR_INVALID_REQUEST, "Duplicate topic %s.",
+                         d->name.data ? "name" : "id");
+    *topic = d->name.data ? image_topic(&c->image, d->name)
+                          : image_topic_by_id(&c->image, d->topic_id);
+    if (!*topic)
+        return d->name.data ? error_set(err, ERR_UNKNOWN_TOPIC_OR_PARTITION,
+                                        "This server does not host this topic-partition.")
+                            : error_set(err, ERR_UNKNOWN_TOPIC_ID,
+                                        "This server does not host this topic ID.");
+    if (named_both_ways(c, list, count, index))
+        return error_set(err, ERR_INVALID_REQUEST,
+                         "The provided topic name maps to an ID that was already supplied.");
+    return CAFKA_OK;
+}
+
+static int doom(const struct controller *c, const doomed *list, int32_t count, int32_t index,
+                struct record_list *records, struct arena *arena,
+                struct delete_topics_response *out, cafka_error *err)
+{
+    bool first;
+    int same = same_named(list, count, index, &first);
+    const struct topic_image *topic = NULL;
+    cafka_error why = {0};
+    int code = check_doomed(c, list, count, index, same, &topic, &why);
+    /* Things named twice get one answer; a topic named both ways gets its name's. */
+    if (!first || (topic && code && !list[index].name.data))
+        return CAFKA_OK;
+    delete_result *result = &out->responses[out->responses_count++];
+    delete_topics_response_deletable_topic_result_init(result);
+    result->name = topic ? keep(arena, topic->name) : list[index].name;
+    result->topic_id = topic ? topic->id : list[index].topic_id;
+    if (code) {
+        result->error_code = (int16_t)code;
+        result->error_message = keep(arena, why.message);
+        return CAFKA_OK;
+    }
+    struct remove_topic_record r;
+    remove_topic_record_init(&r);
+    r.topic_id = topic->id;
+    return record_list_add(records, METADATA_REMOVE_TOPIC, 0, &r, err);
+}
+
+/* Deletion switched off: every topic is refused, from v3 on with a code of its own. */
+static void refuse_all(const doomed *list, int32_t count, int version,
+                       struct delete_topics_response *out)
+{
+    bool own_code = version >= 3;
+    for (int32_t i = 0; i < count; i++) {
+        delete_result *result = &out->responses[out->responses_count++];
+        delete_topics_response_deletable_topic_result_init(result);
+        result->name = list[i].name;
+        result->topic_id = list[i].topic_id;
+        result->error_code = own_code ? ERR_TOPIC_DELETION_DISABLED : ERR_INVALID_REQUEST;
+        if (own_code)
+            result->error_message = str_of("Topic deletion is disabled.");
+    }
+}
+
+int controller_delete_topics(struct controller *c, const struct delete_topics_request *in,
+                             int version, struct arena *arena, struct delete_topics_response *out,
+                             cafka_error *err)
+{
+    bool by_state = version >= 6;
+    int32_t count = by_state ? in->topics_count : in->topic_names_count;
+    if (count < 0)
+        count = 0;
+    delete_topics_response_init(out);
+    doomed *list = arena_calloc(arena, (size_t)count + 1, sizeof *list);
+    out->responses = arena_calloc(arena, (size_t)count + 1, sizeof *out->responses);
+    if (!list || !out->responses)
+        return no_memory(err);
+    for (int32_t i = 0; i < count; i++)
+        list[i] = by_state ? in->topics[i] : (doomed){.name = in->topic_names[i]};
+    if (!broker_config_bool(&c->config, "delete.topic.enable")) {
+        refuse_all(list, count, version, out);
+        return CAFKA_OK;
+    }
+    struct record_list records = {0};
+    int rc = CAFKA_OK;
+    for (int32_t i = 0; !rc && i < count; i++)
+        rc = doom(c, list, count, i, &records, arena, out, err);
+    if (!rc)
+        rc = controller_commit(c, &records, err);
+    record_list_fini(&records);
+    return rc;
+}
+
+/* --- CreatePartitions --- */
+
+typedef struct create_partitions_request_create_partitions_topic growing;
+
+static int check_growth(const struct topic_image *topic, const growing *g, cafka_error *err)
+{
+    static const int code = ERR_INVALID_PARTITIONS;
+    if (g->count == topic->partition_count)
+        return error_set(err, code, "Topic already has %d partition(s).", (int)g->count);
+    if (g->count < topic->partition_count)
+        return error_set(err, code,
+                         "The topic %s currently has %d partition(s); %d would not be an increase.",
+                         topic->name, (int)topic->partition_count, (int)g->count);
+    if (g->count - topic->partition_count > PARTITIONS_PER_REQUEST_MAX)
+        return error_set(err, code, "The attempt to create %d partition(s) for topic %s is too much.",
+                         (int)(g->count - topic->partition_count), topic->name);
+    int32_t added = g->count - topic->partition_count;
+    if (g->assignments && g->assignments_count >= 0 && g->assignments_count != added)
+        return error_set(err, ERR_INVALID_REPLICA_ASSIGNMENT,
+                         "Attempted to add %d additional partition(s), but only %d assignment(s) "
+                         "were specified.",
+                         (int)added, (int)g->assignments_count);
+    return CAFKA_OK;
+}
+
+static int place_growth(struct controller *c, const struct topic_image *topic, const growing *g,
+                        struct arena *arena, struct placement *out, cafka_error *err)
+{
+    int32_t added = g->count - topic->partition_count;
+    int32_t replicas = topic->partitions[0].replica_count;
+    if (!g->assignments || g->assignments_count < 0)
+        return place_striped(c, added, replicas, arena, out, err);
+    int32_t *ids = arena_calloc(arena, (size_t)added * (size_t)replicas, sizeof *ids);
+    if (!ids)
+        return no_memory(err);
+    for (int32_t i = 0; i < added; i++) {
+        const struct create_partitions_request_create_partitions_assignment *a = &g->assignments[i];
+        int rc = check_assignment(c, a->broker_ids, a->broker_ids_count, replicas, err);
+        if (!rc)
+            rc = check_some_live(c, a->broker_ids, a->broker_ids_count, topic->partition_count + i,
+                                 err);
+        if (rc)
+            return rc;
+        memcpy(ids + (size_t)i * (size_t)replicas, a->broker_ids, (size_t)replicas * sizeof *ids);
+    }
+    *out = (struct placement){added, replicas, ids};
+    return CAFKA_OK;
+}
+
+static int grow(struct controller *c, const struct create_partitions_request *in, int32_t index,
+                struct record_list *records, struct arena *arena, cafka_error *err)
+{
+    const growing *g = &in->topics[index];
+    for (int32_t i = 0; i < in->topics_count; i++)
+        if (i != index && str_equal(in->topics[i].name, g->name))
+            return error_set(err, ERR_INVALID_REQUEST, "Duplicate topic name.");
+    const struct topic_image *topic = image_topic(&c->image, g->name);
+    if (!topic)
+        return error_set(err, ERR_UNKNOWN_TOPIC_OR_PARTITION,
+                         "This server does not host this topic-partition.");
+    struct placement place;
+    int rc = check_growth(topic, g, err);
+    if (!rc)
+        rc = place_growth(c, topic, g, arena, &place, err);
+    for (int32_t i = 0; !rc && i < place.partitions; i++)
+        rc = add_partition(c, records, topic->id, topic->partition_count + i,
+                           place.ids + (size_t)i * (size_t)place.replicas, place.replicas, arena,
+                           err);
+    return rc;
+}
+
+int controller_create_partitions(struct controller *c, const struct create_partitions_request *in,
+                                 struct arena *arena, struct create_partitions_response *out,
+                                 cafka_error *err)
+{
+    struct record_list records = {0};
+    int32_t count = in->topics_count > 0 ? in->topics_count : 0;
+    create_partitions_response_init(out);
+    out->results = arena_calloc(arena, (size_t)count + 1, sizeof *out->results);
+    if (!out->results)
+        return no_memory(err);
+    int rc = CAFKA_OK;
+    for (int32_t i = 0; !rc && i < count; i++) {
+        bool answered = false;
+        for (int32_t j = 0; j < i; j++)
+            answered |= str_equal(in->topics[j].name, in->topics[i].name);
+        if (answered)
+            continue;
+        size_t before = records.count;
+        cafka_error why = {0};
+        int code = grow(c, in, i, &records, arena, &why);
+        struct create_partitions_response_create_partitions_topic_result *result =
+            &out->results[out->results_count++];
+        create_partitions_response_create_partitions_topic_result_init(result);
+        result->name = in->topics[i].name;
+        if (!code)
+            continue;
+        if (is_local_error(code))
+            rc = error_set(err, code, "%s", why.message);
+        while (records.count > before)
+            mem_free((void *)records.items[--records.count].data);
+        result->error_code = (int16_t)code;
+        result->error_message = keep(arena, why.message);
+    }
+    if (!rc && !in->validate_only)
+        rc = controller_commit(c, &records, err);
+    record_list_fini(&records);
+    return rc;
+}
