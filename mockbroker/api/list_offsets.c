@@ -1,0 +1,107 @@
+/*
+ * list_offsets.c - ListOffsets: offsets by timestamp and of special places.
+ *
+ * Source: kafka.server.ReplicaManager.fetchOffset. A partition that is named twice is refused once.
+ */
+#include "protocol/messages/ListOffsets.h"
+
+#include "mockbroker/api/api.h"
+#include "mockbroker/api/data.h"
+#include "protocol/error_codes.h"
+
+typedef struct list_offsets_request_list_offsets_partition partition_part;
+typedef struct list_offsets_response_list_offsets_partition_response partition_answer;
+
+static enum read_end readable_end(const struct list_offsets_request *request)
+{
+    if (request->replica_id >= 0 || request->replica_id == -2)
+        return READ_TO_LOG_END;
+    return request->isolation_level == 1 ? READ_TO_STABLE_OFFSET : READ_TO_HIGH_WATERMARK;
+}
+
+static void look_up(struct request_context *ctx, const partition_part *part, struct str topic,
+                    partition_answer *answer)
+{
+    struct data_target target = data_find(ctx->broker, topic, (struct uuid){{0}}, false, part->partition_index);
+    struct list_offset_request request = {.timestamp = part->timestamp,
+                                          .current_leader_epoch = part->current_leader_epoch,
+                                          .end = readable_end(ctx->body),
+                                          .version = ctx->version};
+    struct timestamp_offset found;
+    int code = target.error ? target.error : partition_list_offset(target.partition, &request, &found, NULL);
+    answer->error_code = (int16_t)(code <= CAFKA_ERR_MEMORY ? ERR_UNKNOWN_SERVER_ERROR : code);
+    if (code)
+        return;
+    answer->timestamp = found.timestamp;
+    answer->offset = found.offset;
+    answer->leader_epoch = found.leader_epoch;
+}
+
+/* Names with their first and last place: equal if there is one only. */
+struct doubles {
+    struct data_names first, last;
+};
+
+static bool find_doubles(const struct list_offsets_request *request, struct doubles *doubles)
+{
+    size_t ordinal = 0;
+    for (int32_t t = 0; t < request->topics_count; t++)
+        for (int32_t i = 0; i < request->topics[t].partitions_count; i++, ordinal++) {
+            struct str topic = request->topics[t].name;
+            int32_t index = request->topics[t].partitions[i].partition_index;
+            if (data_names_get(&doubles->first, topic, (struct uuid){{0}}, index) == SIZE_MAX &&
+                !data_names_put(&doubles->first, topic, (struct uuid){{0}}, index, ordinal))
+                return false;
+            if (!data_names_put(&doubles->last, topic, (struct uuid){{0}}, index, ordinal))
+                return false;
+        }
+    return true;
+}
+
+static bool answer_topic(struct request_context *ctx, int32_t t, const struct doubles *doubles, size_t *ordinal,
+                         struct list_offsets_response *out)
+{
+    const struct list_offsets_request *in = ctx->body;
+    struct str name = in->topics[t].name;
+    struct list_offsets_response_list_offsets_topic_response *topic = &out->topics[out->topics_count];
+    topic->name = name;
+    topic->partitions = request_calloc(ctx, (size_t)in->topics[t].partitions_count, sizeof *topic->partitions);
+    if (!topic->partitions && in->topics[t].partitions_count)
+        return false;
+    for (int32_t i = 0; i < in->topics[t].partitions_count; i++, ++*ordinal) {
+        const partition_part *part = &in->topics[t].partitions[i];
+        size_t first = data_names_get(&doubles->first, name, (struct uuid){{0}}, part->partition_index);
+        size_t last = data_names_get(&doubles->last, name, (struct uuid){{0}}, part->partition_index);
+        if (first != *ordinal)
+            continue; /* refused already */
+        partition_answer *answer = &topic->partitions[topic->partitions_count++];
+        list_offsets_response_list_offsets_partition_response_init(answer);
+        answer->partition_index = part->partition_index;
+        answer->timestamp = answer->offset = -1;
+        if (first == last)
+            look_up(ctx, part, name, answer);
+        else
+            answer->error_code = ERR_INVALID_REQUEST;
+    }
+    out->topics_count += topic->partitions_count > 0;
+    return true;
+}
+
+void api_list_offsets(struct request_context *ctx)
+{
+    const struct list_offsets_request *in = ctx->body;
+    struct list_offsets_response out;
+    struct doubles doubles = {0};
+    size_t ordinal = 0;
+    list_offsets_response_init(&out);
+    out.topics = request_calloc(ctx, (size_t)in->topics_count, sizeof *out.topics);
+    bool good = (out.topics || !in->topics_count) && find_doubles(in, &doubles);
+    for (int32_t t = 0; good && t < in->topics_count; t++)
+        good = answer_topic(ctx, t, &doubles, &ordinal, &out);
+    map_fini(&doubles.first.ordinals);
+    map_fini(&doubles.last.ordinals);
+    if (good)
+        request_respond(ctx, &out);
+    else
+        request_close(ctx);
+}
