@@ -12,9 +12,11 @@ static const struct command {
     int (*run)(int argc, char **argv);
     const char *help;
 } commands[] = {
+    {"bench", cli_bench, "measure producing and consuming: bench produce|consume"},
     {"config", cli_config, "the properties of a client: list, explain, check a file"},
     {"consume", cli_consume, "print the records of topics"},
     {"log", cli_log, "what the files of a log hold: log dump FILE…"},
+    {"produce", cli_produce, "send the lines of a file as records"},
     {"wire", cli_wire, "messages of the protocol between hex and JSON"},
 };
 
