@@ -75,7 +75,11 @@ static int read_listener(const char *listeners, char **host, uint16_t *port, caf
         return CAFKA_OK;
     at += sizeof scheme - 1;
     size_t size = strcspn(at, ",");
-    const char *colon = memrchr(at, ':', size);
+    const char *colon = at + size;
+    while (colon > at && *colon != ':')
+        colon--;
+    if (*colon != ':')
+        colon = NULL;
     long number = colon ? strtol(colon + 1, NULL, 10) : -1;
     if (number < 0 || number > UINT16_MAX)
         return error_set(err, CAFKA_ERR_CONFIG, "%s names no port", listeners);

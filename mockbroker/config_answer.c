@@ -180,6 +180,7 @@ static const struct config_def *synonyms_of_broker(const char *name)
 struct listing {
     const struct broker_config *config;
     struct arena *arena;
+    int version;
     bool default_only; /* the default of all brokers is described */
 };
 
@@ -202,7 +203,7 @@ static bool is_secret(const struct config_def *def)
 static int broker_synonyms(const struct listing *l, const char *name, synonym *list, int count)
 {
     const struct config_def *family = synonyms_of_broker(name);
-    int start = count, kept = count;
+    int kept = count;
     bool begun = false;
     for (enum config_source s = CONFIG_SOURCE_DYNAMIC_BROKER; s <= CONFIG_SOURCE_DEFAULT; s++) {
         for (int i = 0; i < CONFIG_SYNONYMS; i++) {
@@ -221,20 +222,19 @@ static int broker_synonyms(const struct listing *l, const char *name, synonym *l
             add_synonym(list, &kept, other, text, s);
         }
     }
-    (void)start;
     return kept;
 }
 
 /* --- one config --- */
 
-static int set_synonyms(answer *out, const synonym *list, int count, bool wanted,
-                        struct arena *arena, cafka_error *err)
+static int set_synonyms(answer *out, const synonym *list, int count, const struct listing *l,
+                        bool wanted, cafka_error *err)
 {
     out->config_source = (int8_t)(count ? list[0].source : CONFIG_SOURCE_DEFAULT);
-    out->is_default = out->config_source == CONFIG_SOURCE_DEFAULT;
+    out->is_default = !l->version && out->config_source == CONFIG_SOURCE_DEFAULT;
     if (!wanted || !count)
         return CAFKA_OK;
-    out->synonyms = arena_calloc(arena, (size_t)count, sizeof *out->synonyms);
+    out->synonyms = arena_calloc(l->arena, (size_t)count, sizeof *out->synonyms);
     if (!out->synonyms)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory to describe configs");
     memcpy(out->synonyms, list, (size_t)count * sizeof *list);
@@ -265,7 +265,7 @@ static int describe_own(const struct listing *l, const struct config_def *def,
         add_synonym(list, &count, def->name, out->value, own_source);
     if (def->synonyms[0].name)
         count = broker_synonyms(l, def->synonyms[0].name, list, count);
-    return set_synonyms(out, list, count, request->include_synonyms, l->arena, err);
+    return set_synonyms(out, list, count, l, request->include_synonyms, err);
 }
 
 static int describe_broker_config(const struct listing *l, const struct config_def *def,
@@ -281,7 +281,7 @@ static int describe_broker_config(const struct listing *l, const struct config_d
     out->read_only = def->scope == CONFIG_READ_ONLY;
     out->value = value && !out->is_sensitive ? normal_text(def, value, l->arena) : (struct str){0};
     int count = broker_synonyms(l, def->name, list, 0);
-    return set_synonyms(out, list, count, request->include_synonyms, l->arena, err);
+    return set_synonyms(out, list, count, l, request->include_synonyms, err);
 }
 
 /* --- one resource --- */
@@ -395,7 +395,6 @@ int config_describe(struct broker *broker, const resource *r,
     out->resource_type = r->resource_type;
     out->resource_name = r->resource_name;
     out->error_message = str_of("");
-    (void)version;
     int code = refuse(broker, r, &why);
     if (code) {
         out->error_code = (int16_t)code;
@@ -404,7 +403,7 @@ int config_describe(struct broker *broker, const resource *r,
     }
     if (r->resource_type == CONFIG_RESOURCE_BROKER_LOGGER)
         return CAFKA_OK; /* the mock has no loggers by name */
-    struct listing l = {&broker->config, arena,
+    struct listing l = {&broker->config, arena, version,
                         r->resource_type == CONFIG_RESOURCE_BROKER && !r->resource_name.size};
     int own = r->resource_type == CONFIG_RESOURCE_TOPIC   ? CONFIG_SOURCE_TOPIC
               : r->resource_type == CONFIG_RESOURCE_GROUP ? CONFIG_SOURCE_GROUP

@@ -17,12 +17,20 @@ struct found {
     const struct endpoint *endpoint;
 };
 
+/* The last colon of the text, or NULL. */
+static const char *last_colon(const char *text, size_t size)
+{
+    while (size && text[size - 1] != ':')
+        size--;
+    return size ? text + size - 1 : NULL;
+}
+
 /* "group:topic-id:partition" */
 static bool is_share_key(struct str key)
 {
     const char *end = key.data + key.size;
-    const char *last = memrchr(key.data, ':', key.size);
-    const char *middle = last ? memrchr(key.data, ':', (size_t)(last - key.data)) : NULL;
+    const char *last = last_colon(key.data, key.size);
+    const char *middle = last ? last_colon(key.data, (size_t)(last - key.data)) : NULL;
     struct uuid id;
     if (!middle || middle == key.data || last + 1 == end)
         return false;

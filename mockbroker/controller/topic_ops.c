@@ -305,9 +305,9 @@ static int describe_configs(const struct controller *c, const struct config_entr
 static int create_topic(struct controller *c, const new_topic *topic, struct record_list *records,
                         struct arena *arena, create_result *out, cafka_error *err)
 {
-    struct config_entry *configs;
-    size_t config_count;
-    struct placement place;
+    struct config_entry *configs = NULL;
+    size_t config_count = 0;
+    struct placement place = {0};
     int rc = check_name(c, topic->name, err);
     if (!rc)
         rc = read_configs(topic, arena, &configs, &config_count, err);
@@ -613,7 +613,7 @@ static int grow(struct controller *c, const struct create_partitions_request *in
     if (!topic)
         return error_set(err, ERR_UNKNOWN_TOPIC_OR_PARTITION,
                          "This server does not host this topic-partition.");
-    struct placement place;
+    struct placement place = {0};
     int rc = check_growth(topic, g, err);
     if (!rc)
         rc = place_growth(c, topic, g, arena, &place, err);
