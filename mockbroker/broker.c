@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "mockbroker/adopt.h"
+#include "mockbroker/api/data.h"
 #include "mockbroker/cluster.h"
 #include "mockbroker/controller/controller.h"
 #include "mockbroker/log/log_manager.h"
@@ -491,6 +492,7 @@ void broker_stop(struct broker *broker, bool clean)
     if (was_running && controller_fence(broker->cluster->controller, broker->id, &why))
         log_error(broker->log, "broker %d leaves: %s", (int)broker->id, why.message);
     unhost_all(broker);
+    data_free(broker);
     purgatory_free(broker->purgatory);
     broker->purgatory = NULL;
     if (clean && broker->logs && log_manager_close(broker->logs, &why))

@@ -26,6 +26,12 @@ api_handler_fn api_push_telemetry;
 api_handler_fn api_unregister_broker;
 api_handler_fn api_describe_quorum;
 api_handler_fn api_sasl;
+api_handler_fn api_produce;
+api_handler_fn api_fetch;
+api_handler_fn api_list_offsets;
+api_handler_fn api_offset_for_leader_epoch;
+api_handler_fn api_delete_records;
+api_handler_fn api_init_producer_id;
 
 /* Kafka's bits of operations (authorized operations) when nothing forbids any. */
 enum { TOPIC_OPERATIONS = 3576, CLUSTER_OPERATIONS = 8096 };

@@ -5,6 +5,12 @@
 #include "protocol/api_keys.h"
 
 static api_handler_fn *const handlers[API_KEY_COUNT] = {
+    [API_PRODUCE] = api_produce,
+    [API_FETCH] = api_fetch,
+    [API_LIST_OFFSETS] = api_list_offsets,
+    [API_OFFSET_FOR_LEADER_EPOCH] = api_offset_for_leader_epoch,
+    [API_DELETE_RECORDS] = api_delete_records,
+    [API_INIT_PRODUCER_ID] = api_init_producer_id,
     [API_API_VERSIONS] = api_api_versions,
     [API_METADATA] = api_metadata,
     [API_DESCRIBE_TOPIC_PARTITIONS] = api_describe_topic_partitions,

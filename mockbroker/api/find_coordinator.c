@@ -1,4 +1,7 @@
+#include "config.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 #include "mockbroker/api/api.h"
 #include "mockbroker/api/auto_create.h"
