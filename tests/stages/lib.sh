@@ -62,14 +62,14 @@ check_tree() {
     shift
     find "$dir/tests" \( -name '*.log' -o -name '*.trs' \) -delete 2>/dev/null || true
     make -C "$dir" -k -j"$JOBS" check "$@" || rc=$?
+    summaries "$dir"
     if [ $rc != 0 ]; then
-        grep -laE '^:test-result: (FAIL|ERROR)' -r "$dir/tests" --include='*.trs' 2>/dev/null | sort |
+        grep -laE '^:test-result: (FAIL|ERROR)' -r "$dir" --include='*.trs' | sort |
             while read -r trs; do
                 say "---- ${trs%.trs}"
                 tail -n 60 "${trs%.trs}.log"
             done
     fi
-    summaries "$dir"
     return $rc
 }
 
