@@ -2,7 +2,7 @@
 # demo.sh [FILE] - install what is missing, build, start a mock cluster of three brokers, send a
 # file through it line by line and back, and compare.
 #
-# Without FILE it takes this project's own text. Nothing is left behind but the build in build/demo.
+# Without FILE it takes this project's own text, over and over up to 100 MB. Nothing is left behind but the build in build/demo.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")" || exit 1
@@ -47,7 +47,10 @@ export PATH="$build:$PATH"
 if [ -z "$file" ]; then
     file=$work/text
     find src mockbroker include docs tests -type f \( -name '*.[ch]' -o -name '*.txt' -o -name '*.md' \) |
-        sort | xargs cat >"$file"
+        sort | xargs cat >"$work/once"
+    while [ "$(stat -c %s "$file" 2>/dev/null || echo 0)" -lt 100000000 ]; do
+        cat "$work/once"
+    done >>"$file"
 fi
 [ -r "$file" ] || die "$file cannot be read"
 if [ -n "$(tail -c 1 "$file")" ]; then # a record is a line, so what comes back ends with one
