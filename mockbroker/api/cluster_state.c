@@ -95,17 +95,14 @@ void api_describe_quorum(struct request_context *ctx)
 
 typedef struct describe_log_dirs_response_describe_log_dirs_topic dir_topic;
 
-static bool add_log(struct request_context *ctx, const struct topic_image *topic, int32_t index,
-                    dir_topic *out)
+static void add_log(const struct topic_image *topic, int32_t index, dir_topic *out)
 {
     const struct partition_image *p = topic_partition(topic, index);
     const struct partition *hosted = p ? p->hosted : NULL;
-    (void)ctx;
     if (hosted)
         out->partitions[out->partitions_count++] =
             (struct describe_log_dirs_response_describe_log_dirs_partition){
                 .partition_index = index, .partition_size = commit_log_size(hosted->log)};
-    return true;
 }
 
 static bool add_dir_topic(struct request_context *ctx, const struct topic_image *topic,
@@ -119,7 +116,7 @@ static bool add_dir_topic(struct request_context *ctx, const struct topic_image 
     if (!to->partitions)
         return false;
     for (int32_t i = 0; i < n; i++)
-        add_log(ctx, topic, wanted ? wanted[i] : i, to);
+        add_log(topic, wanted ? wanted[i] : i, to);
     result->topics_count += to->partitions_count > 0;
     return true;
 }
@@ -146,11 +143,12 @@ void api_describe_log_dirs(struct request_context *ctx)
             ok = add_dir_topic(ctx, topic, in->topics[i].partitions, in->topics[i].partitions_count,
                                &result);
     }
-    result.total_bytes = 0;
+    /* The env does not tell how large its disk is: as large as the answer can say. */
+    result.total_bytes = INT64_MAX;
+    result.usable_bytes = INT64_MAX;
     for (int32_t i = 0; ok && i < result.topics_count; i++)
         for (int32_t j = 0; j < result.topics[i].partitions_count; j++)
-            result.total_bytes += result.topics[i].partitions[j].partition_size;
-    result.usable_bytes = INT64_MAX - result.total_bytes; /* the env does not tell of a limit */
+            result.usable_bytes -= result.topics[i].partitions[j].partition_size;
     out.results = &result;
     out.results_count = 1;
     if (ok)

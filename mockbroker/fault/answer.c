@@ -9,6 +9,7 @@
 #include "protocol/messages/FindCoordinator.h"
 #include "protocol/messages/ListOffsets.h"
 #include "protocol/messages/Metadata.h"
+#include "protocol/messages/OffsetFetch.h"
 #include "protocol/messages/OffsetForLeaderEpoch.h"
 #include "protocol/messages/Produce.h"
 
@@ -214,6 +215,27 @@ static bool answer_epochs(struct request_context *ctx, int code)
     return true;
 }
 
+/* From version 8 on the codes are the groups'; before, there is one at the top. */
+static bool answer_offset_fetch(struct request_context *ctx, int code)
+{
+    const struct offset_fetch_request *in = ctx->body;
+    struct offset_fetch_response out;
+    if (ctx->version < 8)
+        return false;
+    offset_fetch_response_init(&out);
+    out.groups = request_calloc(ctx, (size_t)in->groups_count + 1, sizeof *out.groups);
+    if (!out.groups)
+        return false;
+    for (int32_t i = 0; i < in->groups_count; i++) {
+        struct offset_fetch_response_group *to = &out.groups[out.groups_count++];
+        offset_fetch_response_group_init(to);
+        to->group_id = in->groups[i].group_id;
+        to->error_code = (int16_t)code;
+    }
+    request_respond(ctx, &out);
+    return true;
+}
+
 bool fault_answer(struct request_context *ctx, int code)
 {
     switch (ctx->api->key) {
@@ -224,6 +246,7 @@ bool fault_answer(struct request_context *ctx, int code)
     case API_CREATE_TOPICS: return answer_create_topics(ctx, code);
     case API_FIND_COORDINATOR: return answer_find_coordinator(ctx, code);
     case API_OFFSET_FOR_LEADER_EPOCH: return answer_epochs(ctx, code);
+    case API_OFFSET_FETCH: return answer_offset_fetch(ctx, code);
     default: return false;
     }
 }
