@@ -65,12 +65,13 @@ wanted() {
     [ "$1" = build ]
 }
 
-failed=() count=0 skipped=0
+failed=() logs=() count=0 skipped=0
 for stage in tests/stages/[0-9][0-9]-*.sh; do
     name=$(basename "$stage" .sh)
     name=${name#[0-9][0-9]-}
     wanted "$name" || continue
     log=$OUT/logs/$name.log start=$SECONDS rc=0
+    logs+=("$log")
     timeout -k 30 "${STAGE_TIMEOUT:-1500}" bash -c '. tests/stages/lib.sh; . "$0"' "$stage" \
         >"$log" 2>&1 </dev/null || rc=$?
     count=$((count + 1))
@@ -81,13 +82,13 @@ for stage in tests/stages/[0-9][0-9]-*.sh; do
     *) result=FAILED failed+=("$name") ;;
     esac
     grep -aE '^\[(==========|  PASSED  |  FAILED  |  SKIPPED )\]|^case ' "$log"
-    [ $rc = 0 ] || [ $rc = 77 ] || tail -n 120 "$log" | sed 's/^/    /'
+    [ $rc = 0 ] || [ $rc = 77 ] || tail -n 80 "$log" | sed 's/^/    /'
     echo "stage $name … $result  $((SECONDS - start)) s"
     [ "$name" = build ] && [ $rc != 0 ] && break
 done
 
 # Every skip, of stages and of single tests, must be one that is known.
-unexpected=$(bash tests/skips.sh "$OUT"/logs/*.log) || failed+=(skips)
+unexpected=$(bash tests/skips.sh "${logs[@]}") || failed+=(skips)
 [ -z "$unexpected" ] || echo "$unexpected"
 
 echo "whole run: $((SECONDS - begin)) s"

@@ -117,7 +117,7 @@ static void arena_refuses_more_than_its_limit(void **state)
 static void mpsc_gives_items_in_the_order_of_pushing(void **state)
 {
     (void)state;
-    struct mpsc q = {0};
+    struct mpsc q = {NULL};
     struct mpsc_item items[3];
     assert_true(mpsc_push(&q, &items[0]));
     assert_false(mpsc_push(&q, &items[1]));
