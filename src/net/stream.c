@@ -2,7 +2,7 @@
  * stream.c - see stream.h.
  *
  * The write queue is a list of pieces. Bytes that are copied lie in chunks; a piece of copied bytes
- * that follows another one in the same chunk is joined to it. Pieces and one chunk are kept for
+ * that follows another one in the same chunk is joined to it. Pieces and a chunk are kept for
  * reuse, so that a stream in use allocates nothing.
  */
 #include "net/stream.h"
@@ -15,7 +15,7 @@
 
 enum {
     CHUNK_SIZE = 4000,          /* of bytes that are copied into the stream */
-    SPARE_PIECES_MAX = 256,     /* kept for reuse */
+    SPARE_PIECES_MAX = 1024,    /* kept for reuse */
     IOV_COUNT = 256,            /* pieces in one send; IOV_MAX is 1024 where it is known */
     SENDS_PER_FLUSH = 16,       /* then the others on the loop have their turn */
     SEND_BYTES = 4 * 1024 * 1024
@@ -59,6 +59,7 @@ struct stream {
     struct piece *first, **end;
     size_t unwritten;
     struct chunk *filling; /* where the next copied bytes go */
+    struct chunk *spare_chunk;
     struct piece *spare;
     unsigned spare_count;
 };
@@ -87,8 +88,11 @@ static void drop_chunk(struct stream *s, struct chunk *chunk)
 {
     if (--chunk->refs)
         return;
+    chunk->used = 0;
     if (chunk == s->filling)
-        chunk->used = 0;
+        return;
+    if (chunk->capacity == CHUNK_SIZE && !s->spare_chunk)
+        s->spare_chunk = chunk;
     else
         mem_free(chunk);
 }
@@ -214,6 +218,7 @@ int stream_adopt(struct stream **out, struct loop *loop, int handle,
 static void free_memory(struct stream *s)
 {
     mem_free(s->filling);
+    mem_free(s->spare_chunk);
     while (s->spare) {
         struct piece *next = s->spare->next;
         mem_free(s->spare);
@@ -350,7 +355,11 @@ static struct chunk *chunk_for(struct stream *s, size_t size)
     if (chunk && chunk->capacity - chunk->used >= size)
         return chunk;
     size_t capacity = size > CHUNK_SIZE ? size : CHUNK_SIZE;
-    struct chunk *fresh = size <= SIZE_MAX - sizeof *fresh ? mem_alloc(sizeof *fresh + capacity) : NULL;
+    struct chunk *fresh = capacity == CHUNK_SIZE ? s->spare_chunk : NULL;
+    if (fresh)
+        s->spare_chunk = NULL;
+    else if (size <= SIZE_MAX - sizeof *fresh)
+        fresh = mem_alloc(sizeof *fresh + capacity);
     if (!fresh)
         return NULL;
     *fresh = (struct chunk){.capacity = capacity};

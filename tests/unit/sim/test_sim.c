@@ -336,6 +336,24 @@ static void seeds_interleave_differently(void **state)
     }
 }
 
+static void every_failing_allocation_of_a_world_is_an_error(void **state)
+{
+    (void)state;
+    for (unsigned long k = 1;; k++) {
+        struct sim *sim = NULL;
+        cafka_error err = {0};
+        mem_fail_after(k, 0);
+        int rc = sim_new(&sim, 1, &err);
+        bool done = mem_count() < k;
+        mem_fail_after(0, 0);
+        assert_int_equal(rc, done ? CAFKA_OK : CAFKA_ERR_MEMORY);
+        sim_free(sim);
+        if (done)
+            break;
+        assert_true(k < 100);
+    }
+}
+
 /* --- links --- */
 
 static void count_bytes_in_order(struct end *end)
@@ -799,6 +817,7 @@ int main(void)
         WITH_WORLD(waiting_for_what_can_not_come_is_reported),
         cmocka_unit_test(seed_replays_to_the_same_hash),
         cmocka_unit_test(seeds_interleave_differently),
+        cmocka_unit_test(every_failing_allocation_of_a_world_is_an_error),
         WITH_WORLD(bytes_arrive_in_order_however_they_are_split_and_delayed),
         WITH_WORLD(latency_and_bandwidth_take_their_time),
         WITH_WORLD(cut_connection_is_reset_at_both_ends),
