@@ -127,25 +127,45 @@ static bool is_legal(const char *name)
 
 static void fire_growth(struct timer *timer);
 
-/* On the loop: metadata takes an interest in it. */
-static void register_topic(struct loop_task *task)
+static void try_again_later(cafka_topic *topic)
 {
-    cafka_topic *topic = container_of(task, cafka_topic, register_task);
+    struct client *client = &topic->producer->client;
+    int64_t wait_ms = backoff_after(client->env, client->settings->retry_backoff_ms,
+                                    client->settings->retry_backoff_max_ms, topic->growth_attempts++);
+    loop_timer_set(client->loop, &topic->growth_timer, loop_now_ms(client->loop) + (wait_ms > 0 ? wait_ms : 1));
+}
+
+static void note_error(cafka_topic *topic, const cafka_error *error)
+{
+    pthread_mutex_lock(&topic->mu);
+    topic->error = *error;
+    pthread_mutex_unlock(&topic->mu);
+}
+
+/* On the loop: metadata takes an interest in it. */
+static void adopt(cafka_topic *topic)
+{
     cafka_producer *producer = topic->producer;
-    list_push_back(&producer->topics.all, &topic->link);
-    if (producer->sender.stopped)
-        return;
     struct metadata_topic *meta;
     cafka_error err = {0};
-    if (metadata_topic_ref(producer->client.metadata, (struct str){topic->name, topic->name_size}, &meta, &err)) {
-        pthread_mutex_lock(&topic->mu);
-        topic->error = err; /* senders see it, and another send tries again */
-        pthread_mutex_unlock(&topic->mu);
+    struct str name = {topic->name, topic->name_size};
+    if (metadata_topic_ref(producer->client.metadata, name, &meta, &err)) {
+        err.flags |= CAFKA_RETRIABLE;
+        note_error(topic, &err);
+        try_again_later(topic);
         return;
     }
     topic->meta = meta;
     meta->user = topic;
     topic_changed(topic, meta->known ? METADATA_KNOWN : 0);
+}
+
+static void register_topic(struct loop_task *task)
+{
+    cafka_topic *topic = container_of(task, cafka_topic, register_task);
+    list_push_back(&topic->producer->topics.all, &topic->link);
+    if (!topic->producer->sender.stopped)
+        adopt(topic);
 }
 
 static int topic_new(cafka_topic **out, cafka_producer *producer, const char *name, cafka_error *err)
@@ -234,7 +254,7 @@ static int not_known(cafka_topic *topic, int32_t partition, int64_t waited_ms, c
                          "sending to %s-%d: the topic has only %d partitions, and no more after %lld ms "
                          "(max.block.ms)",
                          topic->name, (int)partition, (int)set->count, (long long)waited_ms);
-    return error_set(err, CAFKA_ERR_TIMEOUT, "sending to %s: the topic is not known after %lld ms (max.block.ms)%s%.120s",
+    return error_set(err, CAFKA_ERR_TIMEOUT, "sending to %s: the topic is not known after %lld ms%s%.120s",
                      topic->name, (long long)waited_ms, between, why.message);
 }
 
@@ -323,20 +343,34 @@ void topics_wake_all(struct topics *topics)
 
 /* --- what metadata says: the loop --- */
 
-/* Somebody waits for a partition that is not there: ask again, ever more slowly. */
+static bool is_up_to_date(cafka_topic *topic)
+{
+    struct partition_set *set = atomic_load_explicit(&topic->set, memory_order_relaxed);
+    return !topic->meta->known || (set && set->count == topic->meta->partition_count);
+}
+
+/*
+ * Something about the topic is missing: memory for what metadata knows, or a partition that
+ * somebody waits for. Look again, ever more slowly.
+ */
 static void fire_growth(struct timer *timer)
 {
     cafka_topic *topic = container_of(timer, cafka_topic, growth_timer);
-    struct client *client = &topic->producer->client;
+    if (topic->producer->sender.stopped)
+        return;
+    if (!topic->meta) {
+        adopt(topic);
+        return;
+    }
+    if (!is_up_to_date(topic))
+        topic_changed(topic, 0);
     pthread_mutex_lock(&topic->mu);
     bool waited_for = !list_empty(&topic->waiters);
     pthread_mutex_unlock(&topic->mu);
-    if (!waited_for || !topic->meta || topic->producer->sender.stopped)
+    if (!waited_for)
         return;
-    metadata_refresh(client->metadata);
-    int64_t wait_ms = backoff_after(client->env, client->settings->retry_backoff_ms,
-                                    client->settings->retry_backoff_max_ms, topic->growth_attempts++);
-    loop_timer_set(client->loop, timer, loop_now_ms(client->loop) + (wait_ms > 0 ? wait_ms : 1));
+    metadata_refresh(topic->producer->client.metadata);
+    try_again_later(topic);
 }
 
 /* Partitions up to this number exist; false: no memory. */
@@ -414,16 +448,16 @@ void topic_changed(cafka_topic *topic, unsigned what)
     if (meta->known && meta->partition_count > 0) {
         if (!publish_set(topic, meta->partition_count)) {
             error_clear(&error);
-            error_set(&error, CAFKA_ERR_MEMORY, "no memory for the partitions of %s", topic->name);
+            error_set_flags(&error, CAFKA_ERR_MEMORY, CAFKA_RETRIABLE, "no memory for the partitions of %s",
+                            topic->name);
+            try_again_later(topic);
         }
         note_available(topic);
         struct partition *sticky = atomic_load_explicit(&topic->sticky, memory_order_relaxed);
         if (sticky && sticky->index >= meta->partition_count)
             topic_move_on(topic, sticky);
     }
-    pthread_mutex_lock(&topic->mu);
-    topic->error = error;
-    pthread_mutex_unlock(&topic->mu);
+    note_error(topic, &error);
     wake_waiters(topic);
 
     for (int32_t i = 0; i < topic->all_count; i++) {
