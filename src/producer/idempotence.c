@@ -40,6 +40,8 @@ enum sequence_gate sequences_gate(struct sequences *s, const struct producer_ide
         return question->on_wire ? GATE_WAIT : GATE_RESTART;
     if (question->has_sequence)
         return question->on_wire ? GATE_WAIT : GATE_OPEN;
+    if (question->retrying)
+        return GATE_WAIT;
 
     if (s->unresolved) {
         if (question->on_wire)

@@ -13,7 +13,8 @@
  *
  *  1. A batch keeps id, epoch and sequence over all its attempts, until a restart.
  *  2. A restart happens only with nothing of the partition on the wire.
- *  3. A batch that is sent again is alone on the wire.
+ *  3. A batch that is sent again is alone on the wire: nothing new goes behind it, since a broker
+ *     knows the last five batches only and must still know this one.
  *  4. Until the leader has acknowledged one batch, one is on the wire: a leader that knows nothing
  *     of the producer takes any first sequence.
  *
@@ -51,6 +52,7 @@ void sequences_init(struct sequences *s);
 struct gate_question {
     bool has_sequence; /* the batch at the front was numbered before */
     int on_wire;       /* batches of the partition in requests */
+    bool retrying;     /* one of them is sent again */
     bool confirmed;    /* this leader has acknowledged a batch of ours */
 };
 

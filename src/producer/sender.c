@@ -303,6 +303,12 @@ static void restart_sequences(struct sender *sender, struct partition *p)
              p->topic->name, (int)p->index, (long long)sender->identity.id, sender->identity.epoch);
 }
 
+static bool is_retrying(const struct partition *p)
+{
+    struct list *link = list_last(&p->in_flight);
+    return link && list_item(link, struct producer_batch, link)->attempts > 1;
+}
+
 static enum sequence_gate ask_gate(struct sender *sender, struct sender_broker *to, struct partition *p)
 {
     if (p->wire_count && p->wire_broker != to)
@@ -313,6 +319,7 @@ static enum sequence_gate ask_gate(struct sender *sender, struct sender_broker *
         struct producer_batch *front = front_of(p);
         struct gate_question question = {.has_sequence = front && front->base_sequence >= 0,
                                          .on_wire = p->wire_count,
+                                         .retrying = is_retrying(p),
                                          .confirmed = is_confirmed(to, p)};
         enum sequence_gate gate = sequences_gate(&p->sequences, &sender->identity, &question);
         if (gate != GATE_RESTART)

@@ -490,6 +490,7 @@ void sender_answered(struct request *request, const struct reply *reply)
 static void give_up(struct sender *sender, struct producer_batch *batch, const cafka_error *why)
 {
     cafka_error error = *why;
+    error.flags &= ~(unsigned)CAFKA_UNKNOWN_OUTCOME;
     if (batch->on_wire || batch->maybe_written)
         error.flags |= CAFKA_UNKNOWN_OUTCOME;
     if (!batch->on_wire)

@@ -76,6 +76,8 @@ static void a_retried_batch_is_alone_on_the_wire(void **state)
     number(&s, 1);
     assert_int_equal(again(&s, 1), GATE_WAIT);
     assert_int_equal(again(&s, 0), GATE_OPEN);
+    struct gate_question behind = {.on_wire = 1, .retrying = true, .confirmed = true};
+    assert_int_equal(sequences_gate(&s, &id7, &behind), GATE_WAIT);
 }
 
 /* First fails, second is refused for the gap: it keeps its number and goes after the first. */

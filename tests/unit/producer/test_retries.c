@@ -261,6 +261,7 @@ static void a_record_fails_when_delivery_timeout_is_over(void **state)
     flush(f);
     for (int i = 0; i < BROKERS; i++)
         script_broker_down(&f->cluster.brokers[i]);
+    sim_advance_ms(f->sim, 100);
     int64_t began_ms = sim_now_ms(f->sim);
     send_records(f, 5);
     flush(f);
