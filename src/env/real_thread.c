@@ -81,7 +81,7 @@ void real_runner_stop(const cafka_env *env, cafka_runner *runner)
     runner->state = NULL;
 }
 
-/* --- the resolver: started when the first name comes that is no address --- */
+/* --- the resolver: a thread that is there while names that are no addresses wait --- */
 
 struct question {
     struct question *next;
@@ -93,19 +93,17 @@ struct question {
 
 static struct {
     pthread_mutex_t lock; /* guards what follows; a leaf */
-    pthread_cond_t asked;
     struct question *first, **end;
-    int started;
-} resolver = {.lock = PTHREAD_MUTEX_INITIALIZER, .asked = PTHREAD_COND_INITIALIZER, .end = &resolver.first};
+    int running;
+} resolver = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &resolver.first};
 
 /* A forked child has no resolver thread; its questions are the parent's. */
 static void begin_anew_in_child(void)
 {
     pthread_mutex_init(&resolver.lock, NULL);
-    pthread_cond_init(&resolver.asked, NULL);
     resolver.first = NULL;
     resolver.end = &resolver.first;
-    resolver.started = 0;
+    resolver.running = 0;
 }
 
 static int errno_of(int eai)
@@ -159,29 +157,36 @@ static void answer(const struct question *q)
     q->done(q->user, count ? 0 : -ENOENT, addresses, count);
 }
 
+/* The next question, or NULL: then this thread ends, and the next question starts another. */
+static struct question *take_question(void)
+{
+    pthread_mutex_lock(&resolver.lock);
+    struct question *q = resolver.first;
+    if (q)
+        resolver.first = q->next;
+    else
+        resolver.running = 0;
+    if (!resolver.first)
+        resolver.end = &resolver.first;
+    pthread_mutex_unlock(&resolver.lock);
+    return q;
+}
+
 static void *answer_questions(void *arg)
 {
     (void)arg;
     name_this_thread("cafka-resolver");
-    for (;;) {
-        pthread_mutex_lock(&resolver.lock);
-        while (!resolver.first)
-            pthread_cond_wait(&resolver.asked, &resolver.lock);
-        struct question *q = resolver.first;
-        resolver.first = q->next;
-        if (!resolver.first)
-            resolver.end = &resolver.first;
-        pthread_mutex_unlock(&resolver.lock);
+    for (struct question *q; (q = take_question());) {
         answer(q);
         mem_free(q);
     }
     return NULL;
 }
 
-static int ensure_started_locked(void)
+static int ensure_running_locked(void)
 {
     static int forks_watched;
-    if (resolver.started)
+    if (resolver.running)
         return 0;
     if (!forks_watched)
         forks_watched = !pthread_atfork(NULL, NULL, begin_anew_in_child);
@@ -190,7 +195,7 @@ static int ensure_started_locked(void)
     if (rc < 0)
         return rc;
     (void)pthread_detach(thread);
-    resolver.started = 1;
+    resolver.running = 1;
     return 0;
 }
 
@@ -213,11 +218,10 @@ void real_resolve(const cafka_env *env, const char *host, uint16_t port, cafka_r
     memcpy(q->host, host, size);
 
     pthread_mutex_lock(&resolver.lock);
-    int rc = ensure_started_locked();
+    int rc = ensure_running_locked();
     if (!rc) {
         *resolver.end = q;
         resolver.end = &q->next;
-        pthread_cond_signal(&resolver.asked);
     }
     pthread_mutex_unlock(&resolver.lock);
     if (rc < 0) {
