@@ -196,7 +196,7 @@ static bool serve_produce(struct producer_fixture *f, struct script_broker *brok
         fault_code = f->faults[f->fault_next++].code;
     }
     if (f->produced < 1000)
-        f->produced_at_ms[f->produced] = sim_now_ms(f->sim);
+        f->produced_at_ms[f->produced] = env_now_ms(f->cluster.env);
     f->produced++;
     f->acks = request.acks;
     if (body.size > f->largest_request)
@@ -302,7 +302,7 @@ static void hear_delivery(cafka_producer *producer, cafka_delivery *delivery, vo
 static void print_log(void *user, int level, const char *area, const char *message)
 {
     struct producer_fixture *f = user;
-    printf("%8lld ms  %d %s: %s\n", (long long)sim_now_ms(f->sim), level, area, message);
+    printf("%8lld ms  %d %s: %s\n", (long long)env_now_ms(f->cluster.env), level, area, message);
 }
 
 static inline void set(struct producer_fixture *f, const char *name, const char *value)

@@ -499,11 +499,10 @@ static void check_history(struct producer_fixture *f, int partitions)
 static void nothing_is_lost_doubled_or_reordered_in_any_trouble(void **state)
 {
     (void)state;
-    const char *wanted = getenv("CAFKA_SEEDS");
-    uint64_t from = 1, to = 60;
-    if (wanted)
-        sscanf(wanted, "%lu-%lu", &from, &to);
-    for (uint64_t seed = from; seed <= to; seed++) {
+    const char *count = getenv("CAFKA_SEEDS"), *first = getenv("CAFKA_SEED");
+    uint64_t from = first ? strtoull(first, NULL, 10) : 1;
+    uint64_t to = from + (count ? strtoull(count, NULL, 10) : 60);
+    for (uint64_t seed = from; seed < to; seed++) {
         int partitions = 1 + (int)(seed % 4);
         struct producer_fixture *f = open_world(seed, partitions);
         struct rng rng;
@@ -516,10 +515,10 @@ static void nothing_is_lost_doubled_or_reordered_in_any_trouble(void **state)
         f->hint_leaders = seed % 2;
         start(f);
         for (int i = 0; i < 200; i++) {
-            int count = (int)rng_below(&rng, 12);
-            for (int k = 0; k < count; k++)
+            int records = (int)rng_below(&rng, 12);
+            for (int k = 0; k < records; k++)
                 if (try_record(f, (int32_t)rng_below(&rng, (uint64_t)partitions), 100, &err))
-                    fail_msg("seed %lu: %s", seed, err.message);
+                    fail_msg("seed %llu: %s", (unsigned long long)seed, err.message);
             sim_advance_ms(f->sim, (int64_t)rng_below(&rng, 30));
             if (!rng_below(&rng, 6))
                 make_trouble(f, &rng);
@@ -529,9 +528,9 @@ static void nothing_is_lost_doubled_or_reordered_in_any_trouble(void **state)
                 script_broker_up(&f->cluster.brokers[i]);
         f->fault_next = f->fault_count;
         if (cafka_producer_flush(f->producer, 600000, &err))
-            fail_msg("seed %lu: %s", seed, err.message);
+            fail_msg("seed %llu: %s", (unsigned long long)seed, err.message);
         if (f->failed)
-            fail_msg("seed %lu: %s", seed, f->last_error.message);
+            fail_msg("seed %llu: %s", (unsigned long long)seed, f->last_error.message);
         check_history(f, partitions);
         assert_each_reported_once(f);
         close_world(f);

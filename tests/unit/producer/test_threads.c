@@ -1,0 +1,209 @@
+/*
+ * test_threads.c - many threads send through one producer, in the real world; for TSan above all.
+ */
+#include "producer_fixture.h"
+
+#include <pthread.h>
+
+#include "producer/room.h"
+
+enum { THREADS = 8, EACH = 2000 };
+
+struct world {
+    struct producer_fixture f;
+    pthread_t broker_thread;
+    atomic_bool stop;
+    atomic_int delivered, failed;
+    atomic_int reported[THREADS * EACH];
+    int32_t last[PARTITIONS][THREADS]; /* in the log */
+    cafka_error start_error;
+};
+
+static void *run_brokers(void *arg)
+{
+    struct world *w = arg;
+    while (!atomic_load(&w->stop))
+        (void)loop_run(w->f.loop, 20, NULL);
+    return NULL;
+}
+
+static void count_delivery(cafka_producer *producer, cafka_delivery *delivery, void *user)
+{
+    struct world *w = user;
+    cafka_delivery_report r;
+    (void)producer;
+    while (!cafka_delivery_next(delivery, &r)) {
+        atomic_fetch_add(&w->reported[(intptr_t)r.opaque], 1);
+        atomic_fetch_add(r.code ? &w->failed : &w->delivered, 1);
+    }
+}
+
+static struct world *open_real_world(void)
+{
+    struct world *w = calloc(1, sizeof *w);
+    struct producer_fixture *f = &w->f;
+    cafka_error err;
+    char bootstrap[256];
+    assert_int_equal(loop_new(&f->loop, cafka_env_real(), LOOP_EXTERNAL, &err), 0);
+    script_open(&f->cluster, f->loop, BROKERS);
+    script_bootstrap(&f->cluster, BROKERS, bootstrap, sizeof bootstrap);
+    script_topic_add(&f->cluster, "orders", 6);
+    f->cluster.handler = serve;
+    f->cluster.user = f;
+    assert_int_equal(pthread_create(&w->broker_thread, NULL, run_brokers, w), 0);
+    assert_int_equal(cafka_config_new(&f->config, &err), 0);
+    cafka_config_on_delivery(f->config, count_delivery, w);
+    cafka_config_set_log(f->config, NULL, NULL, CAFKA_LOG_OFF);
+    set(f, "bootstrap.servers", bootstrap);
+    return w;
+}
+
+static void close_real_world(struct world *w)
+{
+    cafka_producer_free(w->f.producer);
+    atomic_store(&w->stop, true);
+    pthread_join(w->broker_thread, NULL);
+    script_close(&w->f.cluster);
+    loop_unref(w->f.loop);
+    cafka_config_free(w->f.config);
+    free(w);
+}
+
+struct sender_thread {
+    struct world *w;
+    pthread_t thread;
+    int number, sent, refused;
+    bool partition_of_its_own;
+};
+
+static void *send_all(void *arg)
+{
+    struct sender_thread *t = arg;
+    uint8_t value[100] = {0};
+    cafka_error err;
+    for (int i = 0; i < EACH; i++) {
+        int number = t->number * EACH + i;
+        store_be32(value, (uint32_t)number);
+        cafka_record record = {.topic = "orders", .value = value, .value_size = sizeof value,
+                               .opaque = (void *)(intptr_t)number};
+        if (t->partition_of_its_own) {
+            record.partition = t->number % 6;
+            record.flags = CAFKA_RECORD_PARTITION;
+        }
+        int rc = cafka_producer_send(t->w->f.producer, &record, &err);
+        if (rc) {
+            t->refused++;
+            if (rc == CAFKA_ERR_CLOSED)
+                break;
+        } else {
+            t->sent++;
+        }
+    }
+    return NULL;
+}
+
+static int send_with_threads(struct world *w, struct sender_thread threads[THREADS], bool own)
+{
+    int sent = 0;
+    for (int i = 0; i < THREADS; i++) {
+        threads[i] = (struct sender_thread){.w = w, .number = i, .partition_of_its_own = own};
+        assert_int_equal(pthread_create(&threads[i].thread, NULL, send_all, &threads[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i].thread, NULL);
+        sent += threads[i].sent;
+    }
+    return sent;
+}
+
+/* What each thread sent to a partition is there in its order. Brokers are stopped. */
+static void check_order_of_each_thread(struct world *w)
+{
+    memset(w->last, -1, sizeof w->last);
+    int total = 0;
+    for (int p = 0; p < 6; p++)
+        for (int i = 0; i < w->f.logs[p].count; i++, total++) {
+            int value = w->f.logs[p].values[i], thread = value / EACH;
+            assert_true(value > w->last[p][thread]);
+            w->last[p][thread] = value;
+        }
+    assert_int_equal(total, atomic_load(&w->delivered));
+}
+
+static void eight_threads_lose_and_mix_up_nothing(void **state)
+{
+    (void)state;
+    for (int own = 0; own < 2; own++) {
+        struct world *w = open_real_world();
+        struct sender_thread threads[THREADS];
+        cafka_error err;
+        set(&w->f, "linger.ms", own ? "0" : "5");
+        assert_int_equal(cafka_producer_new(&w->f.producer, w->f.config, &err), 0);
+        assert_int_equal(send_with_threads(w, threads, own), THREADS * EACH);
+        assert_int_equal(cafka_producer_close(w->f.producer, 30000, &err), 0);
+        assert_int_equal(atomic_load(&w->delivered), THREADS * EACH);
+        for (int i = 0; i < THREADS * EACH; i++)
+            assert_int_equal(atomic_load(&w->reported[i]), 1);
+        atomic_store(&w->stop, true);
+        pthread_join(w->broker_thread, NULL);
+        check_order_of_each_thread(w);
+        atomic_store(&w->stop, false);
+        assert_int_equal(pthread_create(&w->broker_thread, NULL, run_brokers, w), 0);
+        close_real_world(w);
+    }
+}
+
+/* Memory for a few blocks only: everybody waits in line, and nobody starves or deadlocks. */
+static void threads_share_little_memory(void **state)
+{
+    (void)state;
+    struct world *w = open_real_world();
+    struct sender_thread threads[THREADS];
+    cafka_error err;
+    set(&w->f, "buffer.memory", "70000");
+    set(&w->f, "compression.type", "lz4");
+    assert_int_equal(cafka_producer_new(&w->f.producer, w->f.config, &err), 0);
+    assert_int_equal(send_with_threads(w, threads, false), THREADS * EACH);
+    assert_int_equal(cafka_producer_flush(w->f.producer, 30000, &err), 0);
+    assert_int_equal(atomic_load(&w->delivered), THREADS * EACH);
+    assert_int_equal(memory_pool_used(&w->f.producer->accumulator.pool), 0);
+    close_real_world(w);
+}
+
+static void *close_it(void *arg)
+{
+    struct world *w = arg;
+    cafka_error err;
+    while (atomic_load(&w->delivered) < 500)
+        (void)cafka_producer_flush(w->f.producer, 5, &err);
+    (void)cafka_producer_close(w->f.producer, 10000, &err);
+    return NULL;
+}
+
+/* Closing while all send: what was taken is reported once, what came later is refused. */
+static void a_close_among_senders_loses_no_report(void **state)
+{
+    (void)state;
+    struct world *w = open_real_world();
+    struct sender_thread threads[THREADS];
+    cafka_error err;
+    pthread_t closer;
+    assert_int_equal(cafka_producer_new(&w->f.producer, w->f.config, &err), 0);
+    assert_int_equal(pthread_create(&closer, NULL, close_it, w), 0);
+    int sent = send_with_threads(w, threads, false);
+    pthread_join(closer, NULL);
+    (void)cafka_producer_close(w->f.producer, 10000, &err);
+    assert_int_equal(atomic_load(&w->delivered) + atomic_load(&w->failed), sent);
+    assert_int_equal(atomic_load(&w->failed), 0);
+    close_real_world(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(eight_threads_lose_and_mix_up_nothing),
+        cmocka_unit_test(threads_share_little_memory),
+        cmocka_unit_test(a_close_among_senders_loses_no_report),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
