@@ -230,7 +230,7 @@ static int start_brokers(struct cluster *cluster, cafka_error *err)
     return rc;
 }
 
-static int create_topic(struct cluster *cluster, const struct topic_option *option, cafka_error *err)
+int cluster_create_topic(struct cluster *cluster, const struct topic_option *option, cafka_error *err)
 {
     struct arena arena = {0};
     struct create_topics_request request;
@@ -250,13 +250,40 @@ static int create_topic(struct cluster *cluster, const struct topic_option *opti
     int rc = topic.configs ? controller_create_topics(cluster->controller, &request, &arena,
                                                       &response, err)
                            : error_set(err, CAFKA_ERR_MEMORY, "no memory for a topic");
-    if (!rc && response.topics[0].error_code &&
-        response.topics[0].error_code != ERR_TOPIC_ALREADY_EXISTS)
-        rc = error_set(err, CAFKA_ERR_CONFIG, "topic %s can't be made: %.*s", option->name,
-                       STR_ARG(response.topics[0].error_message));
+    if (!rc && response.topics[0].error_code)
+        rc = error_set(err, response.topics[0].error_code, "topic %s can't be made: %.*s",
+                       option->name, STR_ARG(response.topics[0].error_message));
     arena_fini(&arena);
     deferred_run(&cluster->deferred);
     return rc;
+}
+
+int cluster_delete_topic(struct cluster *cluster, const char *name, cafka_error *err)
+{
+    struct arena arena = {0};
+    struct str names = str_of(name);
+    struct delete_topics_request request;
+    struct delete_topics_response response;
+    delete_topics_request_init(&request);
+    request.topic_names = &names;
+    request.topic_names_count = 1;
+    int rc = controller_delete_topics(cluster->controller, &request, 5, &arena, &response, err);
+    if (!rc && response.responses[0].error_code)
+        rc = error_set(err, response.responses[0].error_code, "topic %s can't be deleted: %.*s", name,
+                       STR_ARG(response.responses[0].error_message));
+    arena_fini(&arena);
+    deferred_run(&cluster->deferred);
+    return rc;
+}
+
+/* Of --topic: one that is there already stays as it is; a bad one is a bad option. */
+static int create_wanted(struct cluster *cluster, const struct topic_option *option, cafka_error *err)
+{
+    cafka_error why = {0};
+    int rc = cluster_create_topic(cluster, option, &why);
+    if (!rc || rc == ERR_TOPIC_ALREADY_EXISTS)
+        return CAFKA_OK;
+    return error_set(err, is_local_error(rc) ? rc : CAFKA_ERR_CONFIG, "%s", why.message);
 }
 
 int cluster_start(struct cluster *cluster, cafka_error *err)
@@ -269,7 +296,7 @@ int cluster_start(struct cluster *cluster, cafka_error *err)
     if (!rc)
         rc = start_brokers(cluster, err);
     for (size_t i = 0; !rc && i < cluster->options.topic_count; i++)
-        rc = create_topic(cluster, &cluster->options.topics[i], err);
+        rc = create_wanted(cluster, &cluster->options.topics[i], err);
     if (!rc && cluster->options.control_port >= 0)
         rc = control_start(&cluster->control, cluster, (uint16_t)cluster->options.control_port, err);
     return rc;

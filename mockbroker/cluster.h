@@ -10,6 +10,7 @@
 
 #include "mockbroker/broker.h"
 #include "mockbroker/broker_config.h"
+#include "protocol/codec.h"
 #include "util/log.h"
 
 struct fault_rules;
@@ -56,6 +57,7 @@ struct cluster {
     struct fault_rules *faults;
     struct control_server *control;
     uint64_t sessions_made, requests_seen;
+    uint64_t requests_of[API_KEY_COUNT]; /* by API key */
 };
 
 /* Takes the options over (they are empty afterwards), on success and on failure. */
@@ -65,6 +67,11 @@ int cluster_new(struct cluster **out, const cafka_env *env, struct loop *loop,
 int cluster_start(struct cluster *cluster, cafka_error *err);
 void cluster_stop(struct cluster *cluster); /* cleanly */
 void cluster_free(struct cluster *cluster); /* takes NULL; uncleanly if it still runs */
+
+/* Make or delete a topic as a client would: a refusal is the code of the answer, with its words. */
+int cluster_create_topic(struct cluster *cluster, const struct topic_option *option,
+                         cafka_error *err);
+int cluster_delete_topic(struct cluster *cluster, const char *name, cafka_error *err);
 
 struct broker *cluster_broker(const struct cluster *cluster, int32_t id); /* NULL: none */
 /* "HOST:PORT,…" of a listener; the caller frees it. NULL without memory. */

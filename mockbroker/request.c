@@ -226,6 +226,7 @@ void request_begin(struct request_context *ctx, struct frame *frame)
     if (!rc) {
         ctx->api = api_find(key);
         ctx->version = version;
+        broker->cluster->requests_of[key]++;
         rc = decode_body(ctx, &why);
     }
     if (rc) {
