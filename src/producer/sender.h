@@ -156,8 +156,8 @@ struct flush_call;
 int flush_start(cafka_producer *producer, struct flush_call **out, cafka_error *err);
 int flush_wait(struct flush_call *call, int64_t deadline, cafka_error *err); /* CAFKA_ERR_TIMEOUT */
 void flush_drop(struct flush_call *call);                                    /* takes NULL */
-/* The loop: a batch is finished, or became several. */
-void sender_batch_done(struct sender *sender, const struct producer_batch *batch);
+/* The loop: a batch with this flush_mark is finished and was reported, or one became several. */
+void sender_batch_done(struct sender *sender, uint64_t flush_mark);
 void sender_batch_split(struct sender *sender, const struct producer_batch *batch, size_t children);
 /* The loop: if nobody is in a hurry any more, linger.ms counts again. */
 void sender_calm(struct sender *sender);

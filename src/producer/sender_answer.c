@@ -59,8 +59,9 @@ void sender_finish(struct sender *sender, struct producer_batch *batch, const ca
         batch->queued_blocks = 0;
     }
     pass_on_result(batch, error);
-    sender_batch_done(sender, batch);
+    uint64_t flush_mark = batch->flush_mark;
     delivery_finish(sender->producer, batch);
+    sender_batch_done(sender, flush_mark); /* who waits for a flush has all reports when it returns */
 }
 
 static bool is_before(const struct producer_batch *a, const struct producer_batch *b)

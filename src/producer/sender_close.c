@@ -66,14 +66,14 @@ static void begin(struct sender *sender, struct flush *flush)
     sender_pump_dirty(sender);
 }
 
-static void count(struct sender *sender, const struct producer_batch *batch, ptrdiff_t change)
+static void count(struct sender *sender, uint64_t flush_mark, ptrdiff_t change)
 {
-    if (!batch->flush_mark)
+    if (!flush_mark)
         return;
     struct list *link, *after;
     list_each (link, after, &sender->flushes) {
         struct flush *flush = list_item(link, struct flush, link);
-        if (flush->epoch < batch->flush_mark)
+        if (flush->epoch < flush_mark)
             continue;
         flush->left += (size_t)change;
         if (!flush->left) {
@@ -83,14 +83,14 @@ static void count(struct sender *sender, const struct producer_batch *batch, ptr
     }
 }
 
-void sender_batch_done(struct sender *sender, const struct producer_batch *batch)
+void sender_batch_done(struct sender *sender, uint64_t flush_mark)
 {
-    count(sender, batch, -1);
+    count(sender, flush_mark, -1);
 }
 
 void sender_batch_split(struct sender *sender, const struct producer_batch *batch, size_t children)
 {
-    count(sender, batch, (ptrdiff_t)children - 1);
+    count(sender, batch->flush_mark, (ptrdiff_t)children - 1);
 }
 
 void sender_calm(struct sender *sender)

@@ -5,6 +5,8 @@
 
 #include "producer/room.h"
 
+#include "producer/room.h"
+
 static int setup(void **state)
 {
     *state = open_world(1, 1);
@@ -552,6 +554,28 @@ static void a_callback_may_close(void **state)
     assert_each_reported_once(f);
 }
 
+static void expect_a_flush_to_go_on(struct producer_fixture *f)
+{
+    assert_false(list_empty(&f->producer->sender.flushes));
+}
+
+/* Or a flush would return on its thread before the last reports were told on the loop's. */
+static void a_flush_is_over_only_after_the_reports(void **state)
+{
+    struct producer_fixture *f = *state;
+    f->in_callback = expect_a_flush_to_go_on;
+    start(f);
+    for (int i = 0; i < 3; i++) {
+        send_records(f, 10);
+        flush(f);
+    }
+    assert_int_equal(f->batches_reported, 3);
+    send_records(f, 10);
+    cafka_error err;
+    assert_int_equal(cafka_producer_close(f->producer, -1, &err), 0);
+    assert_each_reported_once(f);
+}
+
 /* A program without a delivery function loses nothing silently. */
 static void without_reports_flush_and_close_tell_the_first_failure(void **state)
 {
@@ -626,6 +650,7 @@ int main(void)
         cmocka_unit_test(free_alone_closes_and_reports),
         WORLD_TEST(callbacks_may_call_back_in),
         WORLD_TEST(a_callback_may_close),
+        WORLD_TEST(a_flush_is_over_only_after_the_reports),
         WORLD_TEST(without_reports_flush_and_close_tell_the_first_failure),
         WORLD_TEST(a_bad_record_is_refused),
     };
