@@ -7,6 +7,7 @@
 #ifndef CAFKA_H
 #define CAFKA_H
 
+#include <cafka/admin.h>
 #include <cafka/client.h>
 #include <cafka/config.h>
 #include <cafka/consumer.h>
