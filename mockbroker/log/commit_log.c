@@ -159,9 +159,11 @@ int commit_log_add_segment(struct commit_log *log, int64_t base_offset, cafka_er
     struct segment *segment;
     if (!rc)
         rc = segment_open(&segment, log->env, log->directory, base_offset, err);
-    if (!rc)
-        log->segments[log->segment_count++] = segment;
-    return rc;
+    if (rc)
+        return rc;
+    log->segments[log->segment_count++] = segment;
+    log->names_changed = true;
+    return CAFKA_OK;
 }
 
 static int64_t draw_jitter(const struct commit_log *log)

@@ -48,6 +48,7 @@ struct commit_log {
     int64_t last_flush_ms;  /* loop time */
     int64_t next_expiry_ms; /* of producers */
     bool rolled;            /* a segment behind the active one was not synced */
+    bool names_changed;     /* nor the name of a new file */
     bool failed;
 };
 

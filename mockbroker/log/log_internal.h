@@ -46,6 +46,8 @@ int log_read_at(const cafka_env *env, cafka_env_file *file, void *into, size_t s
                 size_t *got, cafka_error *err);
 int log_write_at(const cafka_env *env, cafka_env_file *file, const struct iovec *pieces, int count,
                  int64_t offset, cafka_error *err);
+/* With parents, unless it is there; its name is made durable. */
+int log_make_directory(const cafka_env *env, const char *path, cafka_error *err);
 /* A file that need not be there. */
 int log_remove(const cafka_env *env, const char *path, cafka_error *err);
 

@@ -528,7 +528,7 @@ static int load(struct log_manager *manager, const struct log_manager_options *o
     enum { NAME_ROOM = 300 };
     if (strlen(manager->directory) > LOG_DIRECTORY_MAX - NAME_ROOM)
         return error_set(err, CAFKA_ERR_IO, "the path %s is too long", manager->directory);
-    int rc = env_mkdirs(manager->env, manager->directory, err);
+    int rc = log_make_directory(manager->env, manager->directory, err);
     if (!rc)
         rc = take_lock(manager, err);
     if (!rc)

@@ -276,6 +276,16 @@ static int drop_segments(struct commit_log *log, size_t first, cafka_error *err)
     return CAFKA_OK;
 }
 
+/*
+ * A power loss may have taken the end of a segment and left the next one. Only compaction leaves
+ * a gap there by right.
+ */
+static bool ends_early(const struct commit_log *log, size_t i, int64_t next_offset)
+{
+    return i + 1 < log->segment_count && !log->config.cleanup_compact &&
+           next_offset < log->segments[i + 1]->base_offset;
+}
+
 static int recover_segments(struct commit_log *log, bool clean, int64_t recovery_point,
                             cafka_error *err)
 {
@@ -295,7 +305,7 @@ static int recover_segments(struct commit_log *log, bool clean, int64_t recovery
             log_warn(log->shared->words, "%s; it is made anew", reason.message);
         int64_t cut, next_offset;
         rc = recover_segment(log, i, &cut, &next_offset, err);
-        if (!rc && cut)
+        if (!rc && (cut || (i >= suspect && ends_early(log, i, next_offset))))
             rc = drop_segments(log, i + 1, err);
         if (rc)
             return rc;
@@ -509,7 +519,7 @@ static int settle_state(struct commit_log *log, const struct commit_log_options 
 
 static int load(struct commit_log *log, const struct commit_log_options *options, cafka_error *err)
 {
-    int rc = env_mkdirs(log->env, log->directory, err);
+    int rc = log_make_directory(log->env, log->directory, err);
     if (!rc)
         rc = settle_topic_id(log, err);
     if (!rc)
@@ -523,6 +533,7 @@ static int load(struct commit_log *log, const struct commit_log_options *options
     producer_state_clear(&log->producers, -1); /* as of nowhere */
     if (!rc)
         rc = recover_segments(log, options->clean, options->recovery_point, err);
+    log->names_changed = false; /* those that were found, were there */
     if (!rc)
         rc = find_end(log, options, err);
     return rc ? rc : settle_state(log, options, err);

@@ -254,12 +254,14 @@ static int sync_segments(struct commit_log *log, size_t below, cafka_error *err)
     int rc = CAFKA_OK;
     for (size_t i = 0; !rc && i < below; i++)
         rc = segment_sync(log->segments[i], log->env, err);
-    if (!rc && log->rolled) {
+    if (!rc && log->names_changed) {
         int synced = log->env->path_sync(log->env, log->directory);
         if (synced < 0)
             return log_io_error(err, synced, "syncing", log->directory);
-        log->rolled = false;
+        log->names_changed = false;
     }
+    if (!rc)
+        log->rolled = false;
     return rc;
 }
 
