@@ -19,7 +19,8 @@ enum {
     CLASS_MAX = 26, /* 64 MiB; what is larger is not kept */
     CLASSES = CLASS_MAX - CLASS_MIN + 1,
     SCRATCH_SIZE = 64 * 1024,
-    SCRATCHES_KEPT = 4
+    SCRATCHES_KEPT = 4,
+    BURST_BYTES = 2 * 1024 * 1024 /* read in one turn of the loop: less than a millisecond */
 };
 
 /* What a large frame starts with: a block of 1 MiB. */
@@ -350,7 +351,7 @@ static int read_more(struct frame_reader *r, struct stream *stream, ssize_t *got
         int rc = make_room(r, err);
         if (rc)
             return rc;
-        asked = room_in_frame(r);
+        asked = room_in_frame(r) < BURST_BYTES ? room_in_frame(r) : BURST_BYTES;
         *got = stream_read(stream, r->partial->data + r->filled, asked);
         if (*got > 0)
             r->filled += (uint32_t)*got;
@@ -383,9 +384,8 @@ int frame_reader_next(struct frame_reader *r, struct stream *stream, struct fram
         }
         /* All that was read is taken. After a short read the socket is empty: wait to be told. */
         ssize_t got = 0;
-        if (!r->dry)
+        if (!r->dry && r->burst < BURST_BYTES)
             rc = read_more(r, stream, &got, err);
-        r->dry = r->dry && got > 0;
         if (rc)
             return rc;
         if (got < 0) {
@@ -394,7 +394,10 @@ int frame_reader_next(struct frame_reader *r, struct stream *stream, struct fram
         }
         if (!got) {
             return_scratch(r);
+            r->dry = false;
+            r->burst = 0;
             return CAFKA_OK;
         }
+        r->burst += (uint32_t)got;
     }
 }

@@ -49,6 +49,7 @@ struct frame_reader {
     uint8_t prefix[4];
     uint8_t prefix_filled;
     bool dry;         /* the last read was short: nothing there now */
+    uint32_t burst;   /* bytes read since the others on the loop had their turn */
     uint8_t *scratch; /* NULL: not borrowed */
     uint32_t scratch_at, scratch_end;
 };
@@ -56,8 +57,9 @@ struct frame_reader {
 void frame_reader_init(struct frame_reader *r, struct frame_pool *pool, uint32_t limit);
 void frame_reader_fini(struct frame_reader *r);
 /*
- * The next whole frame, which the caller then owns a reference to; *out NULL: not there yet, wait
- * for `readable`. Call it until then, or again later: what was read ahead is kept.
+ * The next whole frame, which the caller then owns a reference to; *out NULL: not there yet, or
+ * enough for one turn of the loop; wait for `readable`. Call it until then, or again later: what was
+ * read ahead is kept.
  * Errors: CAFKA_ERR_PROTOCOL size negative or above the limit (the message names both, and says so
  * when the bytes look like HTTP or TLS), CAFKA_ERR_MEMORY, CAFKA_ERR_TRANSPORT closed. After one, only fini.
  */

@@ -159,6 +159,34 @@ static void muted_stream_delivers_nothing_and_loses_nothing(void **state)
     run_until(net, received == 2);
 }
 
+static void read_whole_frames(struct end *end)
+{
+    cafka_error err = {0};
+    struct frame *frame;
+    while (frame_reader_next(&end->reader, end->stream, &frame, &err) == CAFKA_OK && frame) {
+        ++*(unsigned *)end->user;
+        frame_unref(frame);
+    }
+}
+
+static void fast_sender_leaves_the_loop_to_the_others_now_and_then(void **state)
+{
+    struct net *net = *state;
+    enum { SIZE = 24 << 20 };
+    net_connect(net, SIZE);
+    uint8_t *bytes = mem_zalloc(4 + SIZE);
+    store_be32(bytes, SIZE);
+    unsigned received = 0;
+    net->server.on_readable = read_whole_frames;
+    net->server.user = &received;
+    cafka_error err = {0};
+    assert_int_equal(stream_write_ref(net->client.stream, bytes, 4 + SIZE, NULL, NULL, &err), CAFKA_OK);
+    stream_flush(net->client.stream);
+    run_until(net, received == 1);
+    assert_true(net->server.readable_count >= SIZE >> 22); /* a turn takes less than 4 MiB */
+    mem_free(bytes);
+}
+
 /* --- sizes that are none --- */
 
 static int announce(struct net *net, const void *prefix, size_t size, cafka_error *err)
@@ -451,22 +479,12 @@ static void stream_may_be_freed_by_a_release_function(void **state)
 
 /* --- steady state, and no memory --- */
 
-static void read_to_the_end_of_what_is_there(struct end *end)
-{
-    cafka_error err = {0};
-    struct frame *frame;
-    while (frame_reader_next(&end->reader, end->stream, &frame, &err) == CAFKA_OK && frame) {
-        ++*(unsigned *)end->user;
-        frame_unref(frame);
-    }
-}
-
 static void steady_traffic_allocates_nothing(void **state)
 {
     struct net *net = *state;
     net_connect(net, 1 << 20);
     unsigned received = 0;
-    net->server.on_readable = read_to_the_end_of_what_is_there;
+    net->server.on_readable = read_whole_frames;
     net->server.user = &received;
     static uint8_t body[20000];
     cafka_error err = {0};
@@ -524,6 +542,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_NET(frames_of_random_sizes_come_back_as_they_were_sent),
         WITH_NET(muted_stream_delivers_nothing_and_loses_nothing),
+        WITH_NET(fast_sender_leaves_the_loop_to_the_others_now_and_then),
         WITH_NET(size_of_two_gigabytes_is_refused),
         WITH_NET(negative_size_is_refused),
         WITH_NET(http_is_recognised),
