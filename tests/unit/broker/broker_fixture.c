@@ -54,6 +54,7 @@ int fixture_close(void **state)
         (void)env_remove_tree(f->world.env, f->data_dir, NULL);
     loop_unref(f->loop);
     test_world_close(&f->world);
+    mem_free(f->data_dir);
     mem_free(f);
     return 0;
 }
