@@ -23,7 +23,6 @@ enum {
     VERSION_WITH_FOLLOWERS = 11, /* a consumer may read from one */
     VERSION_WITH_IDS = 13,
     VERSION_WITH_LEADERS = 16,
-    HARD_LIMITS_UNTIL = 2, /* versions in which the limits hold for the first batch, too */
 };
 
 /* A partition to read, apart from the session it may come from, which can change meanwhile. */
@@ -340,7 +339,7 @@ static bool read_all(struct fetch_state *state)
     struct fetch_response *response = &state->response;
     int64_t broker_limit = broker_config_long(&state->ctx->broker->config, "fetch.max.bytes");
     int64_t left = state->request->max_bytes < broker_limit ? state->request->max_bytes : broker_limit;
-    bool need_one = state->ctx->version > HARD_LIMITS_UNTIL;
+    bool need_one = true; /* some batch always comes, so that a consumer never stands still */
     response->responses = request_calloc(state->ctx, state->want_count, sizeof *response->responses);
     partition_answer *answers = request_calloc(state->ctx, state->want_count, sizeof *answers);
     struct fetch_response_fetchable_topic_response *topic = NULL;

@@ -12,6 +12,8 @@
 typedef struct list_offsets_request_list_offsets_partition partition_part;
 typedef struct list_offsets_response_list_offsets_partition_response partition_answer;
 
+enum { VERSION_WITH_EPOCHS = 4 };
+
 static enum read_end readable_end(const struct list_offsets_request *request)
 {
     if (request->replica_id >= 0 || request->replica_id == -2)
@@ -34,7 +36,8 @@ static void look_up(struct request_context *ctx, const partition_part *part, str
         return;
     answer->timestamp = found.timestamp;
     answer->offset = found.offset;
-    answer->leader_epoch = found.leader_epoch;
+    if (ctx->version >= VERSION_WITH_EPOCHS)
+        answer->leader_epoch = found.leader_epoch;
 }
 
 /* Names with their first and last place: equal if there is one only. */

@@ -66,12 +66,13 @@ static bool is_transactional(struct bytes records)
 }
 
 /* Why the partition is refused before its log is asked; ERR_NONE: it is not. */
-static int check(struct produce_state *state, const struct data_target *target, struct bytes records)
+static int check(struct produce_state *state, const struct data_target *target, struct bytes records,
+                 cafka_error *reason)
 {
     const struct request_context *ctx = state->ctx;
     if (target->error && target->error != ERR_NOT_LEADER_OR_FOLLOWER)
         return target->error;
-    int code = append_check_request(records, ctx->version, NULL);
+    int code = append_check_request(records, ctx->version, reason);
     if (code)
         return code;
     if (state->request->acks < -1 || state->request->acks > 1)
@@ -133,12 +134,15 @@ static void handle_partition(struct produce_state *state, const struct data_targ
 {
     struct bytes records = {part->records.data, part->records.size};
     answer->index = part->index;
-    int code = check(state, target, records);
+    cafka_error reason = {0};
+    int code = check(state, target, records, &reason);
     if (!code) {
         append(state, answer, target, records);
         return;
     }
     fail(state, answer, code);
+    if (code == ERR_CORRUPT_MESSAGE) /* of the other errors the real broker sends no words either */
+        answer->error_message = api_keep(state->ctx, reason.message);
     if (code == ERR_NOT_LEADER_OR_FOLLOWER)
         name_leader(state, answer, target);
 }

@@ -167,7 +167,8 @@ int commit_log_start_epoch(struct commit_log *log, int32_t epoch, cafka_error *e
 /*
  * Find the batch that holds `offset`, or the next one behind a gap, and give the file's bytes from
  * its first byte: at most max_bytes, nothing of what lies at or above end_offset, nothing of the
- * next segment. whole_batch: at least that batch, however large.
+ * next segment. A first batch that does not fit is left out, and the slice empty, unless
+ * whole_batch is set: then it comes however large. Later batches may be cut.
  *
  * offset == end_offset gives an empty slice. ERR_OFFSET_OUT_OF_RANGE below the log start or above
  * the log's end; ERR_KAFKA_STORAGE_ERROR.

@@ -73,9 +73,9 @@ int commit_log_read(struct commit_log *log, int64_t offset, int64_t end_offset, 
     if (end <= place.position)
         return CAFKA_OK;
 
-    size_t size = max_bytes;
-    if (whole_batch && size < batch_size(&place.header))
-        size = batch_size(&place.header);
+    size_t size = max_bytes, first = batch_size(&place.header);
+    if (size < first)
+        size = whole_batch ? first : 0;
     if (size > (size_t)(end - place.position))
         size = (size_t)(end - place.position);
     if (!size)

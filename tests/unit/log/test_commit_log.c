@@ -72,6 +72,8 @@ static void a_read_keeps_to_its_limits(void **state)
     assert_int_equal(commit_log_read(f->log, 0, 25, 2500, false, &slice, NULL), 0);
     assert_int_equal(slice.size, 2500); /* the last batch is cut */
     log_slice_fini(&slice);
+    assert_int_equal(commit_log_read(f->log, 0, 25, 1000, false, &slice, NULL), 0);
+    assert_int_equal(slice.size, 0); /* a first batch that does not fit is left out */
     assert_int_equal(commit_log_read(f->log, 0, 25, 10, true, &slice, NULL), 0);
     assert_true(slice.size > 1000); /* one whole batch all the same */
     size_t one = slice.size;
