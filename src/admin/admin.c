@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/error_codes.h"
 #include "protocol/errors.h"
 #include "util/alloc.h"
 
@@ -36,8 +37,9 @@ static void try_again(struct operation *op, const cafka_error *error)
     int64_t wait_ms = backoff_next(&op->backoff, client->env);
     if (op->throttle_ms > wait_ms)
         wait_ms = op->throttle_ms;
-    bool useful = protocol_error_refresh_metadata(error->code) || error->code == CAFKA_ERR_TRANSPORT;
-    if (useful)
+    bool moved = protocol_error_refresh_metadata(error->code) || error->code == ERR_NOT_CONTROLLER ||
+                 error->code == CAFKA_ERR_TRANSPORT;
+    if (moved)
         metadata_refresh(client->metadata);
     if (op->once || op->attempts > op->admin->settings.retries || now_ms + wait_ms >= op->deadline_ms) {
         finish(op, error);
