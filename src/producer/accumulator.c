@@ -165,6 +165,8 @@ static void chain_block(struct accumulator *a, struct partition *p, struct block
     struct block *last = p->open->last;
     if (a->slots)
         last->slots = (uint32_t)((size_t)(last->data + last->capacity - p->limit) / sizeof(struct slot));
+    if (a->codec == CODEC_NONE)
+        producer_batch_sum_block(p->open, last);
     last->next = block;
     p->open->last = block;
     enter_block(a, p, block, rest);

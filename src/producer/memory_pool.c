@@ -70,6 +70,7 @@ static struct block *get_block_locked(struct memory_pool *pool, size_t capacity)
     }
     block->next = NULL;
     block->begin = block->used = block->slots = 0;
+    block->summed = false;
     return block;
 }
 

@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "env/env.h"
 #include "util/list.h"
@@ -28,6 +29,8 @@ struct block {
     uint32_t begin;     /* where the bytes to be sent begin */
     uint32_t used;      /* how many they are */
     uint32_t slots;     /* delivery slots at the end of data */
+    uint32_t crc;       /* of the records, if `summed` */
+    bool summed;
     _Alignas(16) uint8_t data[];
 };
 

@@ -167,7 +167,7 @@ static int too_large(cafka_producer *producer, const char *topic, size_t size, c
 }
 
 /* Take the record apart and check it. */
-static inline int prepare(cafka_producer *producer, const cafka_record *r, struct append *out, cafka_error *err)
+static inline __attribute__((always_inline)) int prepare(cafka_producer *producer, const cafka_record *r, struct append *out, cafka_error *err)
 {
     *out = (struct append){
         .key = {r->key, r->key_size},
@@ -356,7 +356,7 @@ static int append_slowly(cafka_producer *producer, cafka_topic *topic, const caf
     return rc;
 }
 
-static inline int send_record(cafka_producer *producer, const cafka_record *r, struct patience *patience,
+static inline __attribute__((always_inline)) int send_record(cafka_producer *producer, const cafka_record *r, struct patience *patience,
                               cafka_error *err)
 {
     cafka_topic *topic;

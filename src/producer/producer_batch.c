@@ -101,6 +101,7 @@ static void put_back(struct producer_batch *batch, const uint8_t *data, size_t s
         size_t room = block->capacity - block->begin - skip;
         size_t bytes = size < room ? size : room;
         memcpy(block->data + block->begin + skip, data, bytes);
+        block->summed = false;
         block->used = (uint32_t)(skip + bytes);
         data += bytes;
         size -= bytes;
@@ -172,13 +173,25 @@ void producer_batch_seal(struct producer_batch *batch, struct sealer *sealer, st
             batch->codec = (int8_t)sealer->codec;
     }
     uint32_t crc = 0;
-    for (const struct block *block = batch->first; block; block = block->next) {
+    batch->piece_count = 0;
+    for (struct block *block = batch->first; block; block = block->next) {
         struct bytes records = records_in(batch, block);
-        crc = crc32c(crc, records.data, records.size);
+        if (!block->summed)
+            crc = crc32c(crc, records.data, records.size);
+        else
+            crc = crc32c_combine(crc, block->crc, records.size);
+        batch->piece_count += block->used > 0;
     }
     batch->records_crc = crc;
     batch->size = size + RECORD_BATCH_OVERHEAD;
     atomic_store_explicit(&batch->state, PRODUCER_BATCH_SEALED, memory_order_release);
+}
+
+void producer_batch_sum_block(const struct producer_batch *batch, struct block *block)
+{
+    struct bytes records = records_in(batch, block);
+    block->crc = crc32c(0, records.data, records.size);
+    block->summed = true;
 }
 
 void producer_batch_stamp(struct producer_batch *batch)
@@ -195,14 +208,6 @@ void producer_batch_stamp(struct producer_batch *batch)
     header.record_count = batch->count;
     batch_seal(&header, batch->size - RECORD_BATCH_OVERHEAD, batch->records_crc,
                producer_batch_header(batch));
-}
-
-int producer_batch_piece_count(const struct producer_batch *batch)
-{
-    int count = 0;
-    for (const struct block *block = batch->first; block; block = block->next)
-        count += block->used > 0;
-    return count;
 }
 
 void producer_batch_pieces(const struct producer_batch *batch, struct iovec *iov)

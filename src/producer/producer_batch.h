@@ -55,6 +55,7 @@ struct producer_batch {
     int64_t base_timestamp, max_timestamp;
     int64_t created_ms; /* clock of loop_now_ms() */
     size_t size;        /* after sealing: on the wire, header and all */
+    int piece_count;    /* after sealing: blocks that have bytes to send */
     uint32_t records_crc;
     int queued_blocks;  /* of partition->queued_blocks that are its own */
     uint64_t number;    /* order of creation within the partition; children of a split share it */
@@ -114,11 +115,16 @@ void sealer_free(struct sealer *sealer); /* takes NULL */
  */
 void producer_batch_seal(struct producer_batch *batch, struct sealer *sealer, struct memory_pool *pool);
 
+/*
+ * Sum up a block that is full while it is still in the cache of who filled it; sealing then need
+ * not read it again.
+ */
+void producer_batch_sum_block(const struct producer_batch *batch, struct block *block);
+
 /* Write the header for the producer id, epoch and sequence that the batch has now. */
 void producer_batch_stamp(struct producer_batch *batch);
 
-/* How many pieces it is sent in, and the pieces. */
-int producer_batch_piece_count(const struct producer_batch *batch);
+/* The pieces that it is sent in, batch->piece_count of them. */
 void producer_batch_pieces(const struct producer_batch *batch, struct iovec *iov);
 
 /*

@@ -404,7 +404,7 @@ static bool point_to_pieces(struct produce_call *call)
 {
     size_t count = 0;
     for (int i = 0; i < call->count; i++)
-        count += (size_t)producer_batch_piece_count(call->batches[i]);
+        count += (size_t)call->batches[i]->piece_count;
     if (count > call->iov_capacity) {
         struct iovec *iov = mem_recalloc(call->iov, 2 * count, sizeof *iov);
         if (!iov)
@@ -415,7 +415,7 @@ static bool point_to_pieces(struct produce_call *call)
     struct iovec *iov = call->iov;
     for (int i = 0; i < call->count; i++) {
         struct producer_batch *batch = call->batches[i];
-        batch->pieces = (struct conn_pieces){iov, producer_batch_piece_count(batch)};
+        batch->pieces = (struct conn_pieces){iov, batch->piece_count};
         producer_batch_pieces(batch, iov);
         iov += batch->pieces.count;
     }

@@ -119,7 +119,9 @@ static inline int64_t unzigzag64(uint64_t n)
 /* Bytes that uvarint_put() writes for n: 1 to 10. */
 static inline size_t uvarint_size(uint64_t n)
 {
-    return (size_t)(70 - __builtin_clzll(n | 1)) / 7;
+    if (__builtin_expect(n < 0x4000, 1)) /* lengths and deltas mostly are, and the rest costs a division */
+        return n < 0x80 ? 1 : 2;
+    return (size_t)(70 - __builtin_clzll(n)) / 7;
 }
 
 static inline uint8_t *uvarint_put(uint8_t *p, uint64_t n)
