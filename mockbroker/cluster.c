@@ -146,6 +146,34 @@ static int read_cluster_id(struct cluster *cluster, const char *name, bool *foun
     return rc;
 }
 
+static int skip_file_sync(const cafka_env *env, cafka_env_file *file)
+{
+    (void)env;
+    (void)file;
+    return 0;
+}
+
+static int skip_path_sync(const cafka_env *env, const char *directory)
+{
+    (void)env;
+    (void)directory;
+    return 0;
+}
+
+/*
+ * What is removed at the end, and by the next power loss, need not be synced: a cluster without a
+ * directory of its own starts in milliseconds. The simulated disk is left alone, since it counts.
+ */
+static void stop_syncing(struct cluster *cluster)
+{
+    if (cluster->env->simulated)
+        return;
+    cluster->hasty_env = *cluster->env;
+    cluster->hasty_env.file_sync = skip_file_sync;
+    cluster->hasty_env.path_sync = skip_path_sync;
+    cluster->env = &cluster->hasty_env;
+}
+
 static int make_temporary(struct cluster *cluster, cafka_error *err)
 {
     const char *parent = cluster->env->simulated ? "/tmp" : getenv("TMPDIR");
@@ -153,6 +181,7 @@ static int make_temporary(struct cluster *cluster, cafka_error *err)
     snprintf(name, sizeof name, "cafka-mockbroker-%016llx", (unsigned long long)rng_next(&cluster->rng));
     cluster->directory = path_of(parent && *parent ? parent : "/tmp", name);
     cluster->temporary = true;
+    stop_syncing(cluster);
     return cluster->directory ? CAFKA_OK
                               : error_set(err, CAFKA_ERR_MEMORY, "no memory for a path");
 }

@@ -41,6 +41,7 @@ void cluster_options_fini(struct cluster_options *o);
 struct cluster {
     struct cluster_options options;
     const cafka_env *env;
+    cafka_env hasty_env; /* env without syncing, for a temporary directory */
     struct loop *loop; /* a reference */
     struct log log;
     struct log_sink sink;
