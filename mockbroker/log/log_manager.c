@@ -15,9 +15,6 @@
 #include "util/map.h"
 #include "util/rng.h"
 
-static const char RECOVERY_POINTS[] = "recovery-point-offset-checkpoint";
-static const char START_OFFSETS[] = "log-start-offset-checkpoint";
-static const char HIGH_WATERMARKS[] = "replication-offset-checkpoint";
 static const char CLEAN_MARK[] = ".kafka_cleanshutdown";
 static const char METADATA_TOPIC[] = "__cluster_metadata";
 
@@ -26,6 +23,19 @@ enum { CHECKPOINT_LIMIT = 64 << 20 };
 /* What the checkpoints said of a partition at start. */
 struct remembered {
     int64_t recovery_point, start_offset, high_watermark;
+};
+
+enum checkpoint { RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CHECKPOINTS };
+
+static const struct {
+    const char *name;
+    size_t field;
+} checkpoints[CHECKPOINTS] = {
+    [RECOVERY_POINTS] = {"recovery-point-offset-checkpoint",
+                         offsetof(struct remembered, recovery_point)},
+    [START_OFFSETS] = {"log-start-offset-checkpoint", offsetof(struct remembered, start_offset)},
+    [HIGH_WATERMARKS] = {"replication-offset-checkpoint",
+                         offsetof(struct remembered, high_watermark)},
 };
 
 struct open_log {
@@ -58,6 +68,7 @@ struct log_manager {
     struct map remembered; /* "topic partition" to struct remembered */
     struct map logs;       /* "topic partition" to struct open_log */
     struct list doomed;
+    struct buffer written[CHECKPOINTS]; /* what the files hold since this start */
 
     struct loop *loop;
     struct timer timer;
@@ -145,6 +156,8 @@ void log_manager_abandon(struct log_manager *manager)
     for (size_t i = 0; i < manager->found_count; i++)
         mem_free((void *)(uintptr_t)manager->found[i].topic);
     mem_free(manager->found);
+    for (int which = 0; which < CHECKPOINTS; which++)
+        buffer_fini(&manager->written[which]);
     log_file_unref(manager->lock);
     log_shared_free(manager->shared);
     mem_free(manager->directory);
@@ -268,11 +281,11 @@ static struct remembered *remember(struct log_manager *manager, struct str topic
     return item;
 }
 
-static int read_checkpoint(struct log_manager *manager, const char *name, size_t field,
-                           cafka_error *err)
+static int read_checkpoint(struct log_manager *manager, enum checkpoint which, cafka_error *err)
 {
+    size_t field = checkpoints[which].field;
     char path[LOG_PATH_SIZE];
-    log_join(manager->directory, name, path);
+    log_join(manager->directory, checkpoints[which].name, path);
     cafka_file_info info;
     if (manager->env->path_info(manager->env, path, &info) < 0)
         return CAFKA_OK;
@@ -303,18 +316,38 @@ static int read_checkpoint(struct log_manager *manager, const char *name, size_t
 
 static int read_checkpoints(struct log_manager *manager, cafka_error *err)
 {
-    int rc = read_checkpoint(manager, RECOVERY_POINTS, offsetof(struct remembered, recovery_point), err);
-    if (!rc)
-        rc = read_checkpoint(manager, START_OFFSETS, offsetof(struct remembered, start_offset), err);
-    if (!rc)
-        rc = read_checkpoint(manager, HIGH_WATERMARKS, offsetof(struct remembered, high_watermark), err);
+    int rc = CAFKA_OK;
+    for (int which = 0; !rc && which < CHECKPOINTS; which++)
+        rc = read_checkpoint(manager, which, err);
     return rc;
 }
 
+/* A broker at rest writes (and syncs) nothing. Takes the text over when it was written. */
+static int replace_if_new(struct log_manager *manager, enum checkpoint which, struct buffer *text,
+                          cafka_error *err)
+{
+    char path[LOG_PATH_SIZE];
+    log_join(manager->directory, checkpoints[which].name, path);
+    if (text->failed)
+        return error_set(err, CAFKA_ERR_MEMORY, "no memory for %s", path);
+    struct buffer *written = &manager->written[which];
+    if (written->size == text->size && !memcmp(written->data, text->data, text->size))
+        return CAFKA_OK;
+    int rc = env_replace_file(manager->env, path, text->data, text->size, err);
+    if (rc)
+        return rc;
+    buffer_fini(written);
+    *written = *text;
+    *text = (struct buffer){0};
+    return CAFKA_OK;
+}
+
 /* All open logs, and those that were remembered but not opened (yet): they keep their line. */
-static int write_checkpoint(struct log_manager *manager, const char *name, size_t field,
+static int write_checkpoint(struct log_manager *manager, enum checkpoint which,
                             int64_t (*value)(const struct commit_log *), cafka_error *err)
 {
+    const char *name = checkpoints[which].name;
+    size_t field = checkpoints[which].field;
     size_t most = manager->logs.count + manager->remembered.count, count = 0;
     struct offset_checkpoint_entry *entries = most ? mem_calloc(most, sizeof *entries) : NULL;
     if (most && !entries)
@@ -323,41 +356,35 @@ static int write_checkpoint(struct log_manager *manager, const char *name, size_
     for (size_t i = 0; (e = map_next(&manager->logs, &i));) {
         const struct open_log *open = e->value;
         int64_t offset = value(open->log);
-        if (field != offsetof(struct remembered, start_offset) || offset > 0)
+        if (which != START_OFFSETS || offset > 0)
             entries[count++] = (struct offset_checkpoint_entry){str_of(open->topic), open->partition, offset};
     }
     for (size_t i = 0; (e = map_next(&manager->remembered, &i));) {
         const char *space = strrchr(e->key, ' ');
         int64_t offset;
         memcpy(&offset, (const char *)e->value + field, sizeof offset);
-        if (field != offsetof(struct remembered, start_offset) || offset > 0)
+        if (which != START_OFFSETS || offset > 0)
             entries[count++] = (struct offset_checkpoint_entry){
                 {e->key, (size_t)(space - e->key)}, (int32_t)strtol(space + 1, NULL, 10), offset};
     }
     struct buffer text = {0};
     offset_checkpoint_write(&text, entries, count);
     mem_free(entries);
-    char path[LOG_PATH_SIZE];
-    log_join(manager->directory, name, path);
-    int rc = text.failed ? error_set(err, CAFKA_ERR_MEMORY, "no memory for %s", path)
-                         : env_replace_file(manager->env, path, text.data, text.size, err);
+    int rc = replace_if_new(manager, which, &text, err);
     buffer_fini(&text);
     return rc;
 }
 
 static int write_high_watermarks(struct log_manager *manager, cafka_error *err)
 {
-    return write_checkpoint(manager, HIGH_WATERMARKS, offsetof(struct remembered, high_watermark),
-                            commit_log_high_watermark, err);
+    return write_checkpoint(manager, HIGH_WATERMARKS, commit_log_high_watermark, err);
 }
 
 int log_manager_checkpoint(struct log_manager *manager, cafka_error *err)
 {
-    int rc = write_checkpoint(manager, RECOVERY_POINTS, offsetof(struct remembered, recovery_point),
-                              commit_log_recovery_point, err);
+    int rc = write_checkpoint(manager, RECOVERY_POINTS, commit_log_recovery_point, err);
     if (!rc)
-        rc = write_checkpoint(manager, START_OFFSETS, offsetof(struct remembered, start_offset),
-                              commit_log_start_offset, err);
+        rc = write_checkpoint(manager, START_OFFSETS, commit_log_start_offset, err);
     return rc ? rc : write_high_watermarks(manager, err);
 }
 

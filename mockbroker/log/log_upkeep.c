@@ -338,14 +338,22 @@ static int64_t flush_by_time(struct commit_log *log, int64_t now_ms)
     return now_ms + log->config.flush_ms;
 }
 
+/* Segments that were rolled since the last time: sync them, and close their files until they are read. */
+static void settle_rolled(struct commit_log *log)
+{
+    int rc = sync_segments(log, log->segment_count - 1, NULL);
+    if (commit_log_answer(log, rc, NULL))
+        return;
+    if (log->recovery_point < active_segment(log)->base_offset)
+        log->recovery_point = active_segment(log)->base_offset;
+    for (size_t i = 0; i + 1 < log->segment_count; i++)
+        segment_rest(log->segments[i], log->env);
+}
+
 int64_t commit_log_tick(struct commit_log *log, int64_t now_ms)
 {
-    if (log->rolled && !log->failed) {
-        int rc = sync_segments(log, log->segment_count - 1, NULL);
-        if (!commit_log_answer(log, rc, NULL) &&
-            log->recovery_point < active_segment(log)->base_offset)
-            log->recovery_point = active_segment(log)->base_offset;
-    }
+    if (log->rolled && !log->failed)
+        settle_rolled(log);
     int64_t next = log->failed ? INT64_MAX : flush_by_time(log, now_ms);
     next = earlier(next, remove_doomed(log, now_ms));
     return earlier(next, expire_producers(log, now_ms));

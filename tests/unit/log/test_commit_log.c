@@ -590,6 +590,18 @@ static void flushing_moves_the_recovery_point(void **state)
     assert_int_equal(commit_log_recovery_point(f->log), 4);
 }
 
+static void rolled_segments_are_synced_and_closed_in_their_time(void **state)
+{
+    struct log_fixture *f = *state;
+    fill(f, 25, 1000);
+    assert_int_equal(commit_log_recovery_point(f->log), 0);
+    (void)commit_log_tick(f->log, env_now_ms(f->env));
+    assert_int_equal(commit_log_recovery_point(f->log), 20);
+    for (int64_t offset = 0; offset < 25; offset++) /* they open again when they are read */
+        assert_int_equal(header_at(f, offset).base_offset, offset);
+    assert_int_equal(append_ok(f, 5000, 1000), 25);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -624,6 +636,7 @@ int main(void)
         TEST(partitions_are_found_again_and_deleted_ones_are_not),
         TEST(a_log_that_nobody_opened_is_not_called_clean),
         TEST(flushing_moves_the_recovery_point),
+        TEST(rolled_segments_are_synced_and_closed_in_their_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
