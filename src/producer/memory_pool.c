@@ -46,6 +46,8 @@ void memory_pool_fini(struct memory_pool *pool)
         return;
     while (pool->kept)
         free_kept(pool);
+    while (pool->event_count)
+        pool->env->event_close(pool->env, pool->events[--pool->event_count]);
     pthread_mutex_destroy(&pool->mu);
     pool->env = NULL;
 }
@@ -155,12 +157,35 @@ void memory_pool_release(struct memory_pool *pool, struct block *chain)
 
 /* --- waiting --- */
 
+static int get_event(struct memory_pool *pool)
+{
+    int event = -1;
+    pthread_mutex_lock(&pool->mu);
+    if (pool->event_count)
+        event = pool->events[--pool->event_count];
+    pthread_mutex_unlock(&pool->mu);
+    return event >= 0 ? event : pool->env->event_open(pool->env);
+}
+
+static void put_event(struct memory_pool *pool, int event)
+{
+    (void)pool->env->event_clear(pool->env, event); /* it may have been signalled too late to be seen */
+    pthread_mutex_lock(&pool->mu);
+    if (pool->event_count < POOL_EVENTS) {
+        pool->events[pool->event_count++] = event;
+        event = -1;
+    }
+    pthread_mutex_unlock(&pool->mu);
+    if (event >= 0)
+        pool->env->event_close(pool->env, event);
+}
+
 int memory_pool_join(struct memory_pool *pool, struct pool_waiter *waiter, size_t capacity,
                      cafka_error *err)
 {
     capacity = usable_capacity(pool, capacity);
     *waiter = (struct pool_waiter){.capacity = capacity, .wanted = charge_of(capacity)};
-    waiter->event = pool->env->event_open(pool->env);
+    waiter->event = get_event(pool);
     if (waiter->event < 0)
         return error_errno(err, CAFKA_ERR_SYSTEM, -waiter->event, "waiting for buffer.memory");
     atomic_fetch_add_explicit(&pool->waiting, 1, memory_order_seq_cst);
@@ -190,7 +215,7 @@ int memory_pool_leave(struct memory_pool *pool, struct pool_waiter *waiter, stru
     }
     pthread_mutex_unlock(&pool->mu);
     atomic_fetch_sub_explicit(&pool->waiting, 1, memory_order_relaxed);
-    pool->env->event_close(pool->env, waiter->event);
+    put_event(pool, waiter->event);
     return rc;
 }
 

@@ -22,6 +22,8 @@
 #include "env/env.h"
 #include "util/list.h"
 
+enum { POOL_EVENTS = 16 };
+
 /* A piece of a batch: [head] bytes that are sent … room … slots, which grow down from the end. */
 struct block {
     struct block *next; /* of a batch's chain, or of the pool */
@@ -45,6 +47,8 @@ struct memory_pool {
     struct block *kept;
     int64_t kept_bytes;
     struct list waiters;   /* the oldest first */
+    int events[POOL_EVENTS]; /* of those who waited before, for the next ones */
+    int event_count;
     bool closed;           /* nobody waits any more */
 };
 
