@@ -80,8 +80,8 @@ int address_parse(const char *host, uint16_t port, cafka_address *out)
 
 /* --- whole files --- */
 
-static int read_all(const cafka_env *env, cafka_env_file *file, const char *path, char *into, size_t size,
-                    cafka_error *err)
+static int read_all(const cafka_env *env, cafka_env_file *file, const char *path, char *into,
+                    size_t size, cafka_error *err)
 {
     for (size_t at = 0; at < size;) {
         ssize_t got = env->file_read(env, file, into + at, size - at, (int64_t)at);
@@ -109,7 +109,8 @@ int env_read_file(const cafka_env *env, const char *path, size_t limit, char **o
         rc = error_set(err, CAFKA_ERR_TOO_LARGE, "%s has %lld bytes; at most %zu are read", path,
                        (long long)length, limit);
     else if (!(data = mem_alloc((size_t)length + 1)))
-        rc = error_set(err, CAFKA_ERR_MEMORY, "no memory for the %lld bytes of %s", (long long)length, path);
+        rc = error_set(err, CAFKA_ERR_MEMORY, "no memory for the %lld bytes of %s",
+                       (long long)length, path);
     else
         rc = read_all(env, file, path, data, (size_t)length, err);
     env->file_close(env, file);
@@ -151,7 +152,8 @@ static int write_and_rename(const cafka_env *env, const char *temporary, const c
                             const char *directory, const void *data, size_t size, cafka_error *err)
 {
     cafka_env_file *file;
-    int rc = env->file_open(env, temporary, CAFKA_FILE_WRITE | CAFKA_FILE_CREATE | CAFKA_FILE_TRUNCATE, &file);
+    int rc = env->file_open(env, temporary,
+                            CAFKA_FILE_WRITE | CAFKA_FILE_CREATE | CAFKA_FILE_TRUNCATE, &file);
     if (rc < 0)
         return error_errno(err, CAFKA_ERR_IO, -rc, "opening %s", temporary);
     rc = write_all(env, file, temporary, data, size, err);
@@ -196,7 +198,8 @@ static int make_directory(const cafka_env *env, const char *path, cafka_error *e
     cafka_file_info info;
     if (rc == -EEXIST && !env->path_info(env, path, &info) && !info.is_directory)
         return error_errno(err, CAFKA_ERR_IO, ENOTDIR, "making the directory %s", path);
-    return rc == -EEXIST ? CAFKA_OK : error_errno(err, CAFKA_ERR_IO, -rc, "making the directory %s", path);
+    return rc == -EEXIST ? CAFKA_OK
+                         : error_errno(err, CAFKA_ERR_IO, -rc, "making the directory %s", path);
 }
 
 int env_mkdirs(const cafka_env *env, const char *path, cafka_error *err)
@@ -266,7 +269,8 @@ static int remove_entries(const cafka_env *env, const char *path, cafka_error *e
 
 int env_remove_tree(const cafka_env *env, const char *path, cafka_error *err)
 {
-    int io = env->path_remove(env, path); /* first: a link to a directory goes, not what it points to */
+    int io =
+        env->path_remove(env, path); /* first: a link to a directory goes, not what it points to */
     if (io == 0 || io == -ENOENT)
         return CAFKA_OK;
     cafka_file_info info;

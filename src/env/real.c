@@ -54,7 +54,8 @@ static void watch_forks(void)
 static void fill_from_clock(const cafka_env *env, uint64_t *words, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        uint64_t z = (uint64_t)real_now(env) + (uint64_t)(uintptr_t)words + i * UINT64_C(0x9e3779b97f4a7c15);
+        uint64_t z =
+            (uint64_t)real_now(env) + (uint64_t)(uintptr_t)words + i * UINT64_C(0x9e3779b97f4a7c15);
         z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
         z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
         words[i] = z ^ z >> 31;

@@ -20,7 +20,8 @@ int real_thread_is_ours(void); /* started here: all signals are blocked */
 int real_poller_open(const cafka_env *env);
 void real_poller_close(const cafka_env *env, int poller);
 int real_poller_set(const cafka_env *env, int poller, int handle, unsigned events, void *user);
-int real_poller_wait(const cafka_env *env, int poller, cafka_poll_event *out, int max, int64_t deadline);
+int real_poller_wait(const cafka_env *env, int poller, cafka_poll_event *out, int max,
+                     int64_t deadline);
 void real_poller_wake(const cafka_env *env, int poller);
 int real_poller_fd(const cafka_env *env, int poller);
 int real_event_open(const cafka_env *env);
@@ -36,7 +37,8 @@ int real_listen(const cafka_env *env, const cafka_address *on, int backlog, cafk
 int real_accept(const cafka_env *env, int listener, cafka_address *from);
 ssize_t real_recv(const cafka_env *env, int handle, void *into, size_t size);
 ssize_t real_send(const cafka_env *env, int handle, const struct iovec *pieces, int count);
-ssize_t real_send_file(const cafka_env *env, int handle, cafka_env_file *file, int64_t offset, size_t size);
+ssize_t real_send_file(const cafka_env *env, int handle, cafka_env_file *file, int64_t offset,
+                       size_t size);
 int real_peer(const cafka_env *env, int handle, cafka_address *out);
 void real_reset(const cafka_env *env, int handle);
 void real_close(const cafka_env *env, int handle);
@@ -47,9 +49,10 @@ struct cafka_env_file {
 };
 int real_file_open(const cafka_env *env, const char *path, unsigned flags, cafka_env_file **out);
 void real_file_close(const cafka_env *env, cafka_env_file *file);
-ssize_t real_file_read(const cafka_env *env, cafka_env_file *file, void *into, size_t size, int64_t offset);
-ssize_t real_file_write(const cafka_env *env, cafka_env_file *file, const struct iovec *pieces, int count,
-                        int64_t offset);
+ssize_t real_file_read(const cafka_env *env, cafka_env_file *file, void *into, size_t size,
+                       int64_t offset);
+ssize_t real_file_write(const cafka_env *env, cafka_env_file *file, const struct iovec *pieces,
+                        int count, int64_t offset);
 int64_t real_file_size(const cafka_env *env, cafka_env_file *file);
 int real_file_truncate(const cafka_env *env, cafka_env_file *file, int64_t size);
 int real_file_allocate(const cafka_env *env, cafka_env_file *file, int64_t size);

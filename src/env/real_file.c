@@ -57,7 +57,8 @@ void real_file_close(const cafka_env *env, cafka_env_file *file)
     mem_free(file);
 }
 
-ssize_t real_file_read(const cafka_env *env, cafka_env_file *file, void *into, size_t size, int64_t offset)
+ssize_t real_file_read(const cafka_env *env, cafka_env_file *file, void *into, size_t size,
+                       int64_t offset)
 {
     (void)env;
     ssize_t n;
@@ -67,8 +68,8 @@ ssize_t real_file_read(const cafka_env *env, cafka_env_file *file, void *into, s
     return n < 0 ? -errno : n;
 }
 
-ssize_t real_file_write(const cafka_env *env, cafka_env_file *file, const struct iovec *pieces, int count,
-                        int64_t offset)
+ssize_t real_file_write(const cafka_env *env, cafka_env_file *file, const struct iovec *pieces,
+                        int count, int64_t offset)
 {
     (void)env;
     ssize_t n;

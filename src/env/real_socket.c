@@ -137,7 +137,7 @@ int real_listen(const cafka_env *env, const cafka_address *on, int backlog, cafk
 int real_accept(const cafka_env *env, int listener, cafka_address *from)
 {
     (void)env;
-    union any_address address;
+    union any_address address = {.any.sa_family = AF_UNSPEC};
     socklen_t size = sizeof address;
     int fd;
     do
@@ -165,7 +165,8 @@ ssize_t real_recv(const cafka_env *env, int handle, void *into, size_t size)
 ssize_t real_send(const cafka_env *env, int handle, const struct iovec *pieces, int count)
 {
     (void)env;
-    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)pieces, .msg_iovlen = (size_t)count};
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)pieces,
+                             .msg_iovlen = (size_t)count};
     ssize_t n;
     do
         n = sendmsg(handle, &message, MSG_NOSIGNAL);
@@ -177,7 +178,8 @@ static ssize_t read_and_send(const cafka_env *env, int handle, cafka_env_file *f
                              size_t size)
 {
     char bytes[16 * 1024];
-    ssize_t got = real_file_read(env, file, bytes, size < sizeof bytes ? size : sizeof bytes, offset);
+    ssize_t got =
+        real_file_read(env, file, bytes, size < sizeof bytes ? size : sizeof bytes, offset);
     if (got <= 0)
         return got;
     return real_send(env, handle, &(struct iovec){bytes, (size_t)got}, 1);
@@ -212,7 +214,8 @@ static ssize_t send_file_quietly(int handle, cafka_env_file *file, int64_t offse
 }
 #endif
 
-ssize_t real_send_file(const cafka_env *env, int handle, cafka_env_file *file, int64_t offset, size_t size)
+ssize_t real_send_file(const cafka_env *env, int handle, cafka_env_file *file, int64_t offset,
+                       size_t size)
 {
 #ifdef HAVE_SENDFILE
     ssize_t n = real_thread_is_ours() ? send_file_once(handle, file, offset, size)
@@ -226,7 +229,7 @@ ssize_t real_send_file(const cafka_env *env, int handle, cafka_env_file *file, i
 int real_peer(const cafka_env *env, int handle, cafka_address *out)
 {
     (void)env;
-    union any_address address;
+    union any_address address = {.any.sa_family = AF_UNSPEC};
     socklen_t size = sizeof address;
     if (getpeername(handle, &address.any, &size) < 0)
         return -errno;

@@ -33,7 +33,8 @@ struct page {
 };
 
 static _Atomic(struct page *) pages[PAGES]; /* never freed; one is 2 KiB */
-static pthread_mutex_t numbers_lock = PTHREAD_MUTEX_INITIALIZER; /* guards giving out numbers; a leaf */
+static pthread_mutex_t numbers_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* guards giving out numbers; a leaf */
 
 static _Atomic(void *) *item_of(int number)
 {
@@ -197,7 +198,8 @@ int real_poller_set(const cafka_env *env, int poller, int handle, unsigned event
         return -EBADF;
     struct epoll_event event = {.data.ptr = user};
     if (!events)
-        return epoll_ctl(p->epoll, EPOLL_CTL_DEL, handle, &event) < 0 && errno != ENOENT ? -errno : 0;
+        return epoll_ctl(p->epoll, EPOLL_CTL_DEL, handle, &event) < 0 && errno != ENOENT ? -errno
+                                                                                         : 0;
     if (events & CAFKA_READABLE)
         event.events |= EPOLLIN;
     if (events & CAFKA_WRITABLE)
@@ -209,7 +211,8 @@ int real_poller_set(const cafka_env *env, int poller, int handle, unsigned event
     return -errno;
 }
 
-int real_poller_wait(const cafka_env *env, int poller, cafka_poll_event *out, int max, int64_t deadline)
+int real_poller_wait(const cafka_env *env, int poller, cafka_poll_event *out, int max,
+                     int64_t deadline)
 {
     enum { MAX = 128 };
     struct epoll_event seen[MAX];
@@ -343,7 +346,8 @@ int real_poller_set(const cafka_env *env, int poller, int handle, unsigned event
     return 0;
 }
 
-int real_poller_wait(const cafka_env *env, int poller, cafka_poll_event *out, int max, int64_t deadline)
+int real_poller_wait(const cafka_env *env, int poller, cafka_poll_event *out, int max,
+                     int64_t deadline)
 {
     struct poller *p = object_of(poller);
     if (!p)

@@ -270,8 +270,8 @@ void frame_reader_fini(struct frame_reader *r)
 /* What the four bytes say if they are no size. */
 static const char *other_protocol(const uint8_t prefix[4])
 {
-    static const char *const words[] = {"HTTP", "GET ", "HEAD", "POST", "PUT ", "DELE", "OPTI",
-                                        "PATC", "CONN", "TRAC", "PRI "};
+    static const char *const words[] = {"HTTP", "GET ", "HEAD", "POST", "PUT ", "DELE",
+                                        "OPTI", "PATC", "CONN", "TRAC", "PRI "};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!memcmp(prefix, words[i], 4))
             return "; it looks like HTTP";
@@ -286,8 +286,9 @@ static int begin_frame(struct frame_reader *r, cafka_error *err)
     int32_t size = (int32_t)load_be32(r->prefix);
     r->prefix_filled = 0;
     if (size < 0 || (uint32_t)size > r->limit)
-        return error_set(err, CAFKA_ERR_PROTOCOL, "a message of %d bytes was announced, and %u is the limit%s",
-                         size, r->limit, other_protocol(r->prefix));
+        return error_set(err, CAFKA_ERR_PROTOCOL,
+                         "a message of %d bytes was announced, and %u is the limit%s", size,
+                         r->limit, other_protocol(r->prefix));
     r->partial = new_frame(r->pool, (uint32_t)size);
     if (!r->partial)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for a message of %d bytes", size);
@@ -305,7 +306,8 @@ static int make_room(struct frame_reader *r, cafka_error *err)
     size_t bytes = block_bytes(wanted < frame->size ? wanted : frame->size);
     frame = mem_realloc(frame, bytes);
     if (!frame)
-        return error_set(err, CAFKA_ERR_MEMORY, "no memory for a message of %u bytes", r->partial->size);
+        return error_set(err, CAFKA_ERR_MEMORY, "no memory for a message of %u bytes",
+                         r->partial->size);
     frame->capacity = (uint32_t)(bytes - sizeof *frame);
     r->partial = frame;
     return CAFKA_OK;

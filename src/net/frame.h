@@ -18,7 +18,7 @@
 
 struct frame {
     atomic_uint refs;
-    uint32_t size;     /* of data */
+    uint32_t size; /* of data */
     uint32_t capacity;
     struct frame_pool *pool; /* NULL: plain memory */
     struct frame *next;      /* of whoever holds it */

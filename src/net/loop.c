@@ -31,8 +31,8 @@ struct loop {
     _Atomic(int64_t) sleeping_until; /* ns; 0: awake */
     char padding_behind[64];
 
-    int64_t now_ns; /* as of this turn */
-    struct mpsc_item *tasks;     /* taken from posted, the oldest first */
+    int64_t now_ns;          /* as of this turn */
+    struct mpsc_item *tasks; /* taken from posted, the oldest first */
     struct list slices;
     cafka_poll_event events[EVENTS_MAX];
     int event_at, event_count; /* being dispatched */
@@ -116,7 +116,7 @@ static void run_slices(struct loop *loop)
     for (struct list *link; (link = list_pop_front(&todo));) {
         list_push_back(&loop->slices, link);
         struct loop_slice *slice = list_item(link, struct loop_slice, link);
-        slice->run(slice);
+        slice->run(slice); /* NOLINT: the analyzer loses track of what `todo` was spliced from */
     }
 }
 
@@ -188,8 +188,12 @@ int loop_new(struct loop **out, const cafka_env *env, enum loop_mode mode, cafka
 
     int rc = loop->poller = env->poller_open(env);
     if (rc >= 0 && mode == LOOP_BACKGROUND) {
-        loop->runner = (cafka_runner){.main = run_until_stopped, .step = step, .deadline = deadline_of,
-                                      .arg = loop, .poller = loop->poller, .name = "cafka-loop"};
+        loop->runner = (cafka_runner){.main = run_until_stopped,
+                                      .step = step,
+                                      .deadline = deadline_of,
+                                      .arg = loop,
+                                      .poller = loop->poller,
+                                      .name = "cafka-loop"};
         rc = env->runner_start(env, &loop->runner);
         loop->running = rc >= 0;
     }
@@ -256,7 +260,8 @@ int loop_run(struct loop *loop, int64_t max_ms, cafka_error *err)
     if (loop->mode != LOOP_EXTERNAL)
         return error_set(err, CAFKA_ERR_STATE, "this loop runs by itself, on a thread of its own");
     if (current == loop)
-        return error_set(err, CAFKA_ERR_STATE, "the loop is running already: loop_run() was called inside it");
+        return error_set(err, CAFKA_ERR_STATE,
+                         "the loop is running already: loop_run() was called inside it");
 
     int64_t deadline = CAFKA_NEVER;
     loop->now_ns = loop->env->now(loop->env);
@@ -291,8 +296,8 @@ static void end_sleep(struct loop *loop, int64_t deadline_ns)
     int64_t until = atomic_fetch_or_explicit(&loop->sleeping_until, 0, memory_order_acq_rel);
     if (until <= deadline_ns)
         return; /* awake (0), or it looks early enough */
-    if (atomic_compare_exchange_strong_explicit(&loop->sleeping_until, &until, 0, memory_order_acq_rel,
-                                                memory_order_relaxed))
+    if (atomic_compare_exchange_strong_explicit(&loop->sleeping_until, &until, 0,
+                                                memory_order_acq_rel, memory_order_relaxed))
         loop->env->poller_wake(loop->env, loop->poller);
 }
 

@@ -14,10 +14,10 @@
 #include "util/alloc.h"
 
 enum {
-    CHUNK_SIZE = 4000,          /* of bytes that are copied into the stream */
-    SPARE_PIECES_MAX = 1024,    /* kept for reuse */
-    IOV_COUNT = 256,            /* pieces in one send; IOV_MAX is 1024 where it is known */
-    SENDS_PER_FLUSH = 16,       /* then the others on the loop have their turn */
+    CHUNK_SIZE = 4000,       /* of bytes that are copied into the stream */
+    SPARE_PIECES_MAX = 1024, /* kept for reuse */
+    IOV_COUNT = 256,         /* pieces in one send; IOV_MAX is 1024 where it is known */
+    SENDS_PER_FLUSH = 16,    /* then the others on the loop have their turn */
     SEND_BYTES = 4 * 1024 * 1024
 };
 
@@ -50,13 +50,13 @@ struct stream {
     bool dialed;       /* rather than adopted */
     bool connecting;
     bool reading;
-    bool blocked;  /* the socket takes no more; waiting until it does */
+    bool blocked; /* the socket takes no more; waiting until it does */
     bool flushing;
     bool deaf;     /* the peer takes no more; closed once what it sent before is read */
     bool freed;    /* freed inside a callback: the memory goes when that returns */
     unsigned busy; /* callbacks on the stack */
 
-    struct piece *first, **end;
+    struct piece *first, *last;
     size_t unwritten;
     struct chunk *filling; /* where the next copied bytes go */
     struct chunk *spare_chunk;
@@ -79,8 +79,11 @@ static struct piece *take_piece(struct stream *s)
 
 static void append_piece(struct stream *s, struct piece *piece)
 {
-    *s->end = piece;
-    s->end = &piece->next;
+    if (s->last)
+        s->last->next = piece;
+    else
+        s->first = piece;
+    s->last = piece;
     s->unwritten += piece->size;
 }
 
@@ -103,7 +106,7 @@ static void drop_first(struct stream *s)
     struct piece *piece = s->first;
     s->first = piece->next;
     if (!s->first)
-        s->end = &s->first;
+        s->last = NULL;
     s->unwritten -= piece->size;
     if (piece->chunk)
         drop_chunk(s, piece->chunk);
@@ -125,12 +128,15 @@ static void drop_first(struct stream *s)
 static void on_ready(struct loop_watch *watch, unsigned events);
 static void on_tell_closed(struct loop_slice *slice);
 
-static int new_stream(struct stream **out, struct loop *loop, const struct stream_events *events,
-                      void *owner, cafka_error *err)
+/* NULL: no memory, and err says so. */
+static struct stream *new_stream(struct loop *loop, const struct stream_events *events, void *owner,
+                                 cafka_error *err)
 {
     struct stream *s = mem_zalloc(sizeof *s);
-    if (!s)
-        return error_set(err, CAFKA_ERR_MEMORY, "no memory for a connection");
+    if (!s) {
+        (void)error_set(err, CAFKA_ERR_MEMORY, "no memory for a connection");
+        return NULL;
+    }
     s->loop = loop;
     s->env = loop_env(loop);
     s->events = events;
@@ -138,9 +144,7 @@ static int new_stream(struct stream **out, struct loop *loop, const struct strea
     s->watch.handle = -1;
     s->tell_closed.run = on_tell_closed;
     s->reading = true;
-    s->end = &s->first;
-    *out = s;
-    return CAFKA_OK;
+    return s;
 }
 
 static const char *reason_of(int error)
@@ -172,13 +176,12 @@ static int transport_error(const struct stream *s, int error, cafka_error *err)
 int stream_dial(struct stream **out, struct loop *loop, const cafka_address *to,
                 const struct stream_events *events, void *owner, cafka_error *err)
 {
-    struct stream *s;
-    int rc = new_stream(&s, loop, events, owner, err);
-    if (rc)
-        return rc;
+    struct stream *s = new_stream(loop, events, owner, err);
+    if (!s)
+        return CAFKA_ERR_MEMORY;
     s->dialed = s->connecting = true;
     s->peer = *to;
-    int handle = s->env->dial(s->env, to);
+    int rc, handle = s->env->dial(s->env, to);
     if (handle == -EMFILE || handle == -ENFILE || handle == -ENOMEM || handle == -ENOBUFS)
         rc = error_errno(err, CAFKA_ERR_SYSTEM, -handle, "opening a socket");
     else if (handle < 0)
@@ -197,15 +200,14 @@ int stream_dial(struct stream **out, struct loop *loop, const cafka_address *to,
 int stream_adopt(struct stream **out, struct loop *loop, int handle,
                  const struct stream_events *events, void *owner, cafka_error *err)
 {
-    struct stream *s;
-    int rc = new_stream(&s, loop, events, owner, err);
-    if (rc) {
+    struct stream *s = new_stream(loop, events, owner, err);
+    if (!s) {
         loop_env(loop)->close(loop_env(loop), handle);
-        return rc;
+        return CAFKA_ERR_MEMORY;
     }
     if (s->env->peer(s->env, handle, &s->peer) < 0)
         s->peer = (cafka_address){.family = 0};
-    rc = loop_watch_start(loop, &s->watch, handle, CAFKA_READABLE, on_ready, err);
+    int rc = loop_watch_start(loop, &s->watch, handle, CAFKA_READABLE, on_ready, err);
     if (rc) {
         s->watch.handle = handle;
         stream_free(s);
@@ -378,7 +380,7 @@ int stream_write_copy(struct stream *s, const void *data, size_t size, cafka_err
     if (!size)
         return CAFKA_OK;
     struct chunk *filling = s->filling;
-    struct piece *last = s->first ? container_of(s->end, struct piece, next) : NULL;
+    struct piece *last = s->last;
     if (last && last->chunk && last->chunk == filling && filling->capacity - filling->used >= size &&
         last->data + last->size == filling->bytes + filling->used) {
         memcpy(filling->bytes + filling->used, data, size);
@@ -418,15 +420,21 @@ static int write_piece(struct stream *s, const struct piece *what, cafka_error *
 int stream_write_ref(struct stream *s, const void *data, size_t size, stream_release_fn *release,
                      void *user, cafka_error *err)
 {
-    return write_piece(s, &(struct piece){.data = data, .size = size, .release = release, .user = user},
+    return write_piece(s,
+                       &(struct piece){.data = data, .size = size, .release = release, .user = user},
                        err);
 }
 
 int stream_write_file(struct stream *s, cafka_env_file *file, int64_t offset, size_t size,
                       stream_release_fn *release, void *user, cafka_error *err)
 {
-    return write_piece(s, &(struct piece){.file = file, .offset = offset, .size = size,
-                                          .release = release, .user = user}, err);
+    return write_piece(s,
+                       &(struct piece){.file = file,
+                                       .offset = offset,
+                                       .size = size,
+                                       .release = release,
+                                       .user = user},
+                       err);
 }
 
 /* Send the pieces of memory at the head of the queue with one call. Sets *wanted to their size. */

@@ -19,9 +19,10 @@ struct stream;
  * Inside any of them, and inside a release function, stream_free() and stream_reset() are allowed. */
 struct stream_events {
     void (*connected)(void *owner);
-    void (*readable)(void *owner);  /* called again, turn after turn, while there is something to read */
-    void (*drained)(void *owner);   /* what stream_flush() had to leave behind has all been written */
-    void (*closed)(void *owner, const cafka_error *err); /* by the peer or by failure; once, then only free it */
+    void (*readable)(void *owner); /* called again, turn after turn, while there is something to read */
+    void (*drained)(void *owner); /* what stream_flush() had to leave behind has all been written */
+    void (*closed)(void *owner,
+                   const cafka_error *err); /* by the peer or by failure; once, then only free it */
 };
 
 /*
@@ -32,7 +33,7 @@ int stream_dial(struct stream **out, struct loop *loop, const cafka_address *to,
                 const struct stream_events *events, void *owner, cafka_error *err);
 int stream_adopt(struct stream **out, struct loop *loop, int handle,
                  const struct stream_events *events, void *owner, cafka_error *err);
-void stream_free(struct stream *stream); /* closes; releases every queued piece; takes NULL */
+void stream_free(struct stream *stream);  /* closes; releases every queued piece; takes NULL */
 void stream_reset(struct stream *stream); /* the same, with RST; the stream is freed */
 
 /*
@@ -58,7 +59,7 @@ int stream_write_file(struct stream *stream, cafka_env_file *file, int64_t offse
                       stream_release_fn *release, void *user, cafka_error *err);
 /* Write as much as the socket takes now; the rest goes by itself. A failure is told by `closed`, later. */
 void stream_flush(struct stream *stream);
-size_t stream_unwritten(const struct stream *stream); /* bytes queued */
+size_t stream_unwritten(const struct stream *stream);              /* bytes queued */
 void stream_peer(const struct stream *stream, cafka_address *out); /* family 0: not known */
 
 #endif

@@ -41,7 +41,7 @@ struct wheel {
 
 void wheel_init(struct wheel *w, int64_t now_ms);
 void wheel_set(struct wheel *w, struct timer *timer, int64_t deadline_ms); /* moves it when set */
-void wheel_cancel(struct wheel *w, struct timer *timer);                   /* takes one that is not set */
+void wheel_cancel(struct wheel *w, struct timer *timer); /* takes one that is not set */
 /* The earliest time at which wheel_advance() has something to do (rarely only to sort); INT64_MAX: never. */
 int64_t wheel_next_ms(const struct wheel *w);
 /*

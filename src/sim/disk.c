@@ -70,7 +70,7 @@ int sim_find(struct sim *sim, const char *path, struct inode **out)
 
 /* A new inode under a name, with what makes the name durable later. */
 int sim_create(const cafka_env *env, struct inode *directory, const char *name, bool is_directory,
-                  struct inode **out)
+               struct inode **out)
 {
     struct sim *sim = sim_of(env);
     struct inode *inode = sim_inode_new(is_directory);
@@ -105,7 +105,8 @@ static int sim_path_info(const cafka_env *env, const char *path, cafka_file_info
     int rc = sim_find(sim_of(env), path, &inode);
     if (rc)
         return rc;
-    *out = (cafka_file_info){.size = inode->now.size, .mtime_ms = inode->mtime_ms,
+    *out = (cafka_file_info){.size = inode->now.size,
+                             .mtime_ms = inode->mtime_ms,
                              .is_directory = inode->is_directory};
     return 0;
 }
@@ -115,7 +116,8 @@ static void forget_pending_name(struct disk *disk, struct inode *directory, cons
                                 const struct inode *inode)
 {
     struct list *link, *after;
-    list_each(link, after, &directory->name_ops) {
+    list_each(link, after, &directory->name_ops)
+    {
         struct name_op *op = list_item(link, struct name_op, link);
         if (op->inode == inode && !strcmp(op->to, name))
             sim_name_op_free(disk, op);
@@ -160,7 +162,8 @@ static int sim_path_rename(const cafka_env *env, const char *from, const char *t
         return -ENOMEM;
     sim_remove_name(sim->disk, &from_directory->names, from_name);
     bool across = from_directory != to_directory;
-    rc = sim_add_name_op(sim, to_directory, inode, across ? from_directory : NULL, from_name, to_name);
+    rc = sim_add_name_op(sim, to_directory, inode, across ? from_directory : NULL, from_name,
+                         to_name);
     if (!rc && across)
         forget_pending_name(sim->disk, from_directory, from_name, inode);
     return rc;
@@ -182,7 +185,8 @@ static int sim_path_remove(const cafka_env *env, const char *path)
     rc = sim_add_name_op(sim, directory, NULL, NULL, NULL, name);
     if (rc)
         return rc;
-    sim_drop_name_ops(sim->disk, inode); /* of a directory: none of them has happened, should it come back */
+    sim_drop_name_ops(sim->disk,
+                      inode); /* of a directory: none of them has happened, should it come back */
     sim_remove_name(sim->disk, &directory->names, name);
     return 0;
 }

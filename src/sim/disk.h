@@ -126,6 +126,7 @@ bool sim_is_under(const char *path, const char *directory);
 void sim_files_env(cafka_env *env);
 
 /* --- faults.c --- */
-int sim_asked_failure(struct sim *sim, const char *path, unsigned kind); /* 0: none; else minus errno */
+int sim_asked_failure(struct sim *sim, const char *path,
+                      unsigned kind); /* 0: none; else minus errno */
 
 #endif

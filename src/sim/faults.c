@@ -13,7 +13,8 @@ int sim_asked_failure(struct sim *sim, const char *path, unsigned kind)
     struct disk *disk = sim->disk;
     for (size_t i = 0; i < disk->failure_count; i++) {
         const struct failure *f = &disk->failures[i];
-        if (f->kinds & kind && sim_is_under(path, f->directory) && rng_below(&disk->rng, f->one_in) == 0)
+        if (f->kinds & kind && sim_is_under(path, f->directory) &&
+            rng_below(&disk->rng, f->one_in) == 0)
             return -f->error;
     }
     return 0;
@@ -46,12 +47,12 @@ static void crash_file(struct sim *sim, struct inode *inode)
     if (torn && rng_below(rng, 2)) {
         struct op *op = list_item(torn, struct op, link);
         if (op->kind == OP_WRITE)
-            (void)sim_content_write(&inode->durable, op->offset, op->bytes, (size_t)rng_below(rng, op->size));
+            (void)sim_content_write(&inode->durable, op->offset, op->bytes,
+                                    (size_t)rng_below(rng, op->size));
     }
     if (inode->mapped)
         (void)sim_write_back_mapped(inode, rng_between(rng, 0, inode->now.size / PAGE + 1));
-    struct list *link, *after;
-    list_each(link, after, &inode->ops)
+    for (struct list *link; (link = list_first(&inode->ops));)
         sim_op_free(inode, list_item(link, struct op, link));
 
     /* Mappings of the dead keep the old block. */
@@ -60,8 +61,9 @@ static void crash_file(struct sim *sim, struct inode *inode)
     struct block *image = inode->durable.block;
     if (image)
         (void)sim_content_write(&inode->now, 0, image->bytes,
-                            image->capacity < (size_t)inode->durable.size ? image->capacity
-                                                                          : (size_t)inode->durable.size);
+                                image->capacity < (size_t)inode->durable.size
+                                    ? image->capacity
+                                    : (size_t)inode->durable.size);
     inode->now.size = inode->durable.size;
     inode->mappings = 0;
     inode->mapped = false;
@@ -76,11 +78,13 @@ static void crash_directory(struct sim *sim, struct inode *directory)
     struct disk *disk = sim->disk;
     sim_write_back(sim, directory);
     uint64_t count = 0;
-    for (struct list *link = directory->name_ops.next; link != &directory->name_ops; link = link->next)
+    for (struct list *link = directory->name_ops.next; link != &directory->name_ops;
+         link = link->next)
         count++;
     uint64_t kept = rng_below(&disk->rng, count + 1);
     for (uint64_t i = 0; i < kept; i++)
-        if (!sim_apply_name_op(disk, directory, list_item(directory->name_ops.next, struct name_op, link)))
+        if (!sim_apply_name_op(disk, directory,
+                               list_item(directory->name_ops.next, struct name_op, link)))
             break;
     sim_drop_name_ops(disk, directory);
 
@@ -113,8 +117,8 @@ void sim_disk_kill(struct sim *sim, const char *path)
         kill_users(directory);
 }
 
-int sim_disk_fail(struct sim *sim, const char *directory, unsigned kinds, int error, unsigned one_in,
-                  cafka_error *err)
+int sim_disk_fail(struct sim *sim, const char *directory, unsigned kinds, int error,
+                  unsigned one_in, cafka_error *err)
 {
     struct disk *disk = sim->disk;
     if (!one_in) {

@@ -49,7 +49,8 @@ static int open_inode(const cafka_env *env, const char *path, unsigned flags, st
     return rc;
 }
 
-static int sim_file_open(const cafka_env *env, const char *path, unsigned flags, cafka_env_file **out)
+static int sim_file_open(const cafka_env *env, const char *path, unsigned flags,
+                         cafka_env_file **out)
 {
     struct sim *sim = sim_of(env);
     cafka_env_file *file = mem_zalloc(sizeof *file);
@@ -66,7 +67,9 @@ static int sim_file_open(const cafka_env *env, const char *path, unsigned flags,
         mem_free(file);
         return rc;
     }
-    *file = (cafka_env_file){.inode = sim_inode_ref(inode), .generation = inode->generation, .flags = flags,
+    *file = (cafka_env_file){.inode = sim_inode_ref(inode),
+                             .generation = inode->generation,
+                             .flags = flags,
                              .path = copy};
     *out = file;
     return 0;
@@ -83,7 +86,8 @@ static void sim_file_close(const cafka_env *env, cafka_env_file *file)
     mem_free(file);
 }
 
-static ssize_t sim_file_read(const cafka_env *env, cafka_env_file *file, void *into, size_t size, int64_t offset)
+static ssize_t sim_file_read(const cafka_env *env, cafka_env_file *file, void *into, size_t size,
+                             int64_t offset)
 {
     int rc = refusal(sim_of(env), file, SIM_DISK_READ);
     if (rc)
@@ -112,8 +116,8 @@ static int64_t charge(struct disk *disk, struct inode *inode, int64_t end)
     return end;
 }
 
-static ssize_t sim_file_write(const cafka_env *env, cafka_env_file *file, const struct iovec *pieces, int count,
-                              int64_t offset)
+static ssize_t sim_file_write(const cafka_env *env, cafka_env_file *file,
+                              const struct iovec *pieces, int count, int64_t offset)
 {
     struct sim *sim = sim_of(env);
     struct inode *inode = file->inode;

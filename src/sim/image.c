@@ -8,7 +8,7 @@
 
 #include "util/alloc.h"
 
-#define WRITE_BACK_NS (30000 * NS_PER_MS)     /* dirty pages, as the kernel's dirty_expire */
+#define WRITE_BACK_NS (30000 * NS_PER_MS)      /* dirty pages, as the kernel's dirty_expire */
 #define NAMES_WRITE_BACK_NS (5000 * NS_PER_MS) /* a journal's commit interval */
 
 enum { PENDING_MAX = 4 * 1024 * 1024 }; /* bytes of a file that wait; the oldest are written back */
@@ -37,7 +37,8 @@ int sim_content_reach(struct content *c, size_t capacity, bool exactly)
     fresh->refs = 1;
     fresh->capacity = capacity;
     if (old)
-        memcpy(fresh->bytes, old->bytes, old->capacity < (size_t)c->size ? old->capacity : (size_t)c->size);
+        memcpy(fresh->bytes, old->bytes,
+               old->capacity < (size_t)c->size ? old->capacity : (size_t)c->size);
     sim_block_unref(old);
     c->block = fresh;
     return 0;
@@ -150,8 +151,7 @@ void sim_inode_unref(struct disk *disk, struct inode *inode)
     sim_clear_names(disk, &inode->names);
     sim_clear_names(disk, &inode->durable_names);
     struct list *link, *after;
-    list_each(link, after, &inode->ops)
-        sim_op_free(inode, list_item(link, struct op, link));
+    list_each(link, after, &inode->ops) sim_op_free(inode, list_item(link, struct op, link));
     sim_drop_name_ops(disk, inode);
     sim_block_unref(inode->now.block);
     sim_block_unref(inode->durable.block);
@@ -225,7 +225,8 @@ void sim_write_back(struct sim *sim, struct inode *inode)
     }
 }
 
-static bool page_differs(const struct content *a, const struct content *b, int64_t offset, size_t size)
+static bool page_differs(const struct content *a, const struct content *b, int64_t offset,
+                         size_t size)
 {
     uint8_t left[PAGE], right[PAGE];
     sim_content_read(a, offset, left, size);
@@ -264,7 +265,7 @@ int sim_sync_inode(struct inode *inode)
 }
 
 int sim_add_op(struct sim *sim, struct inode *inode, enum op_kind kind, int64_t offset,
-                  const struct iovec *pieces, size_t size)
+               const struct iovec *pieces, size_t size)
 {
     struct op *op = mem_alloc(sizeof *op + size);
     if (!op)
@@ -282,7 +283,7 @@ int sim_add_op(struct sim *sim, struct inode *inode, enum op_kind kind, int64_t 
 }
 
 int sim_add_name_op(struct sim *sim, struct inode *directory, struct inode *inode,
-                       struct inode *from_directory, const char *from, const char *to)
+                    struct inode *from_directory, const char *from, const char *to)
 {
     struct name_op *op = mem_zalloc(sizeof *op);
     if (!op)

@@ -60,7 +60,9 @@ void sim_plan_arrival(struct sim *sim, struct end *e)
         sim_unplan(sim, &e->arrival);
         return;
     }
-    int64_t at = e->hello ? e->hello_at : e->under_way.first ? e->under_way.first->at : e->ending_at;
+    int64_t at = e->hello             ? e->hello_at
+                 : e->under_way.first ? e->under_way.first->at
+                                      : e->ending_at;
     if (!e->arrival.place || e->arrival.at != at)
         sim_plan(sim, &e->arrival, at);
 }
@@ -121,7 +123,8 @@ struct conn *sim_conn_new(struct sim *sim, struct host *dialer, const cafka_addr
     c->id = ++net->next_conn;
     c->host[0] = dialer;
     c->address[1] = *to;
-    c->address[0] = (cafka_address){.family = 4, .ip = {127, 0, 0, 1},
+    c->address[0] = (cafka_address){.family = 4,
+                                    .ip = {127, 0, 0, 1},
                                     .port = (uint16_t)(DIALER_PORT + c->id % (65536 - DIALER_PORT))};
     init_end(c, 0);
     init_end(c, 1);
@@ -245,7 +248,8 @@ static void on_arrival(struct sim *sim, struct happening *h)
     }
     while (!from->hello && from->under_way.first && from->under_way.first->at <= sim->now)
         arrive_segment(sim, from, to);
-    if (!from->hello && !from->under_way.first && from->ending != GOES_ON && from->ending_at <= sim->now)
+    if (!from->hello && !from->under_way.first && from->ending != GOES_ON &&
+        from->ending_at <= sim->now)
         arrive_ending(sim, from, to);
     sim_plan_arrival(sim, from);
     sim_conn_free_if_done(sim, c);

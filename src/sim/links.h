@@ -38,12 +38,12 @@ struct conn;
 /* One end, and the direction that begins at it. */
 struct end {
     struct conn *conn;
-    int handle;      /* -1: not open (not accepted yet, or closed) */
-    bool opened;     /* it has ever had a handle, or is not going to have one */
-    bool connected;  /* may send */
+    int handle;     /* -1: not open (not accepted yet, or closed) */
+    bool opened;    /* it has ever had a handle, or is not going to have one */
+    bool connected; /* may send */
     struct segments arrived;
-    bool at_end;     /* the other end will send no more */
-    int error;       /* the connection broke */
+    bool at_end; /* the other end will send no more */
+    int error;   /* the connection broke */
 
     struct happening arrival; /* at the other end, of what comes first */
     bool hello;
@@ -111,7 +111,8 @@ int64_t sim_arrival_time(struct sim *sim, struct end *e, size_t size); /* of wha
 void sim_say_hello(struct sim *sim, struct end *e);
 void sim_end_direction(struct sim *sim, struct end *e, enum ending how);
 void sim_break_end(struct sim *sim, struct end *e, int error);
-struct conn *sim_conn_new(struct sim *sim, struct host *dialer, const cafka_address *to); /* NULL: no memory */
+struct conn *sim_conn_new(struct sim *sim, struct host *dialer,
+                          const cafka_address *to); /* NULL: no memory */
 void sim_conn_free(struct sim *sim, struct conn *c);
 void sim_conn_free_if_done(struct sim *sim, struct conn *c);
 struct listener *sim_find_listener(const struct net_world *net, const cafka_address *to);

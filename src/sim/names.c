@@ -41,8 +41,8 @@ static void on_answer(struct sim *sim, struct happening *h)
     mem_free(q);
 }
 
-static void sim_resolve(const cafka_env *env, const char *host, uint16_t port, cafka_resolved_fn *done,
-                        void *user)
+static void sim_resolve(const cafka_env *env, const char *host, uint16_t port,
+                        cafka_resolved_fn *done, void *user)
 {
     struct sim *sim = sim_of(env);
     struct net_world *net = sim->net;

@@ -91,11 +91,14 @@ static void remove_rules(struct rule *rules, size_t *count, const char *a, const
 
 void sim_link_default(struct sim_link *out)
 {
-    *out = (struct sim_link){.latency_min_us = 100, .latency_max_us = 1000, .window = 256 * 1024,
+    *out = (struct sim_link){.latency_min_us = 100,
+                             .latency_max_us = 1000,
+                             .window = 256 * 1024,
                              .split_one_in = 4};
 }
 
-int sim_link_set(struct sim *sim, const char *a, const char *b, const struct sim_link *link, cafka_error *err)
+int sim_link_set(struct sim *sim, const char *a, const char *b, const struct sim_link *link,
+                 cafka_error *err)
 {
     return add_rule(&sim->net->links, &sim->net->link_count, a, b, link, err);
 }
@@ -170,7 +173,8 @@ static unsigned cut_where(struct sim *sim, const struct rule *rule, uint16_t por
 {
     unsigned count = 0;
     struct list *link, *after;
-    list_each(link, after, &sim->net->conns) {
+    list_each(link, after, &sim->net->conns)
+    {
         struct conn *c = list_item(link, struct conn, link);
         if (rule ? !sim_rule_fits(rule, c) : c->address[1].port != port)
             continue;

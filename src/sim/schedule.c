@@ -290,7 +290,8 @@ static int sim_runner_start(const cafka_env *env, cafka_runner *runner)
         return -EBADF;
     if (sim->runner_count == sim->runner_capacity) {
         size_t capacity = sim->runner_capacity ? sim->runner_capacity * 2 : 8;
-        struct sim_runner **runners = mem_recalloc(sim->runners, capacity, sizeof(struct sim_runner *));
+        struct sim_runner **runners =
+            mem_recalloc(sim->runners, capacity, sizeof(struct sim_runner *));
         if (!runners)
             return -ENOMEM;
         sim->runners = runners;
@@ -317,7 +318,8 @@ static void sim_runner_stop(const cafka_env *env, cafka_runner *runner)
     while (i < sim->runner_count && sim->runners[i] != r)
         i++;
     if (i < sim->runner_count) { /* the order of the others stays */
-        memmove(&sim->runners[i], &sim->runners[i + 1], (sim->runner_count - i - 1) * sizeof *sim->runners);
+        memmove(&sim->runners[i], &sim->runners[i + 1],
+                (sim->runner_count - i - 1) * sizeof *sim->runners);
         sim->runner_count--;
     }
     struct poller *p = poller_of(sim, runner->poller);
@@ -384,7 +386,8 @@ static void report_deadlock(struct sim *sim)
 {
     char message[200];
     snprintf(message, sizeof message,
-             "the simulated world stands still at %lld ms after %llu steps: %zu loops and a thread wait for "
+             "the simulated world stands still at %lld ms after %llu steps: %zu loops and a thread "
+             "wait for "
              "ever, and nothing is under way",
              (long long)(sim->now / NS_PER_MS), (unsigned long long)sim->steps, sim->runner_count);
     if (!sim->report) {
@@ -450,7 +453,8 @@ static bool poller_is_ready(void *arg)
     return has_ready(wait->sim, wait->poller);
 }
 
-static int sim_poller_wait(const cafka_env *env, int poller, cafka_poll_event *out, int max, int64_t deadline)
+static int sim_poller_wait(const cafka_env *env, int poller, cafka_poll_event *out, int max,
+                           int64_t deadline)
 {
     struct sim *sim = sim_of(env);
     struct poller *p = poller_of(sim, poller);

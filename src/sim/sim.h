@@ -58,14 +58,16 @@ void sim_on_deadlock(struct sim *sim, void (*report)(void *user, const char *mes
 /* --- links; a host of NULL is any --- */
 
 struct sim_link {
-    int64_t latency_min_us, latency_max_us; /* of each delivery; the order within a connection holds */
-    uint32_t bytes_per_ms;                  /* 0: no limit */
-    uint32_t window;                        /* bytes under way and unread, in one direction */
-    unsigned split_one_in;                  /* each so many-th read or write is a partial one; 0: none */
+    int64_t latency_min_us,
+        latency_max_us;    /* of each delivery; the order within a connection holds */
+    uint32_t bytes_per_ms; /* 0: no limit */
+    uint32_t window;       /* bytes under way and unread, in one direction */
+    unsigned split_one_in; /* each so many-th read or write is a partial one; 0: none */
 };
 
 /* The link between two hosts, both ways, for what is sent from now on. The last rule that fits counts. */
-int sim_link_set(struct sim *sim, const char *a, const char *b, const struct sim_link *link, cafka_error *err);
+int sim_link_set(struct sim *sim, const char *a, const char *b, const struct sim_link *link,
+                 cafka_error *err);
 void sim_link_default(struct sim_link *out); /* 0.1 to 1 ms, no limit, 256 KiB, one in 4 */
 
 /* While on, nothing passes between the two: connections hang, dials too. Afterwards it arrives, late. */
@@ -75,7 +77,8 @@ void sim_heal(struct sim *sim); /* ends all partitions, opens all ports */
 enum sim_cut { SIM_CUT_RESET, SIM_CUT_END };
 /* Break the connections between the two: both ends see a reset, or the end of the stream. Returns how many. */
 unsigned sim_cut(struct sim *sim, const char *a, const char *b, enum sim_cut how);
-unsigned sim_cut_port(struct sim *sim, uint16_t port, enum sim_cut how); /* those to a listener's port */
+unsigned sim_cut_port(struct sim *sim, uint16_t port,
+                      enum sim_cut how); /* those to a listener's port */
 
 /* What happens to those who dial a port: as it is, refused though somebody listens, or no answer. */
 enum sim_port { SIM_PORT_OPEN, SIM_PORT_REFUSED, SIM_PORT_SILENT };
@@ -99,9 +102,10 @@ void sim_disk_kill(struct sim *sim, const char *directory);
 
 enum { SIM_DISK_READ = 1, SIM_DISK_WRITE = 2, SIM_DISK_SYNC = 4 };
 /* One in so many operations of these kinds under `directory` fails with -error; one_in 0 ends that. */
-int sim_disk_fail(struct sim *sim, const char *directory, unsigned kinds, int error, unsigned one_in,
-                  cafka_error *err);
-void sim_disk_capacity(struct sim *sim, int64_t bytes); /* of all files; 0: no limit. Beyond: -ENOSPC */
+int sim_disk_fail(struct sim *sim, const char *directory, unsigned kinds, int error,
+                  unsigned one_in, cafka_error *err);
+void sim_disk_capacity(struct sim *sim,
+                       int64_t bytes); /* of all files; 0: no limit. Beyond: -ENOSPC */
 int64_t sim_disk_used(struct sim *sim);
 
 #endif

@@ -84,13 +84,15 @@ static int sim_dial_result(const cafka_env *env, int handle)
     return e->connected ? 0 : -EINPROGRESS;
 }
 
-static int sim_listen(const cafka_env *env, const cafka_address *on, int backlog, cafka_address *bound)
+static int sim_listen(const cafka_env *env, const cafka_address *on, int backlog,
+                      cafka_address *bound)
 {
     struct sim *sim = sim_of(env);
     struct net_world *net = sim->net;
     cafka_address address = *on;
     for (int tries = DIALER_PORT - EPHEMERAL_PORT; !on->port && tries; tries--) {
-        address.port = (uint16_t)(EPHEMERAL_PORT + net->next_port++ % (DIALER_PORT - EPHEMERAL_PORT));
+        address.port =
+            (uint16_t)(EPHEMERAL_PORT + net->next_port++ % (DIALER_PORT - EPHEMERAL_PORT));
         if (!sim_find_listener(net, &address))
             break;
     }
@@ -188,13 +190,14 @@ static size_t size_of_pieces(const struct iovec *pieces, int count)
     return size;
 }
 
-static void gather(uint8_t *into, size_t size, const struct iovec *pieces)
+static void gather(uint8_t *into, size_t size, const struct iovec *pieces, int count)
 {
-    for (size_t done = 0; done < size; pieces++) {
-        size_t part = pieces->iov_len < size - done ? pieces->iov_len : size - done;
+    for (int i = 0; i < count && size; i++) {
+        size_t part = pieces[i].iov_len < size ? pieces[i].iov_len : size;
         if (part)
-            memcpy(into + done, pieces->iov_base, part);
-        done += part;
+            memcpy(into, pieces[i].iov_base, part);
+        into += part;
+        size -= part;
     }
 }
 
@@ -215,7 +218,7 @@ static ssize_t sim_send(const cafka_env *env, int handle, const struct iovec *pi
     struct segment *segment = mem_alloc(sizeof *segment + size);
     if (!segment)
         return -ENOBUFS;
-    gather(segment->bytes, size, pieces);
+    gather(segment->bytes, size, pieces, count);
     segment->size = size;
     segment->taken = 0;
     segment->at = sim_arrival_time(sim, e, size);
@@ -224,10 +227,12 @@ static ssize_t sim_send(const cafka_env *env, int handle, const struct iovec *pi
     return (ssize_t)size;
 }
 
-static ssize_t sim_send_file(const cafka_env *env, int handle, cafka_env_file *file, int64_t offset, size_t size)
+static ssize_t sim_send_file(const cafka_env *env, int handle, cafka_env_file *file, int64_t offset,
+                             size_t size)
 {
     uint8_t bytes[16 * 1024];
-    ssize_t got = env->file_read(env, file, bytes, size < sizeof bytes ? size : sizeof bytes, offset);
+    ssize_t got =
+        env->file_read(env, file, bytes, size < sizeof bytes ? size : sizeof bytes, offset);
     if (got <= 0)
         return got;
     return sim_send(env, handle, &(struct iovec){bytes, (size_t)got}, 1);

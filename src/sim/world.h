@@ -23,7 +23,7 @@ struct host {
     struct sim *sim;
     char *name;
     cafka_env env;
-    struct rng random;    /* env->random */
+    struct rng random; /* env->random */
     int64_t wall_skew_ms;
 };
 
@@ -89,8 +89,9 @@ bool sim_reserve(struct sim *sim, size_t happenings);
 void sim_plan(struct sim *sim, struct happening *h, int64_t at);
 void sim_unplan(struct sim *sim, struct happening *h);
 int sim_handle_new(struct sim *sim, enum handle_kind kind, void *object); /* -ENOMEM */
-struct handle *sim_handle(struct sim *sim, int handle, enum handle_kind kind); /* NULL: none of this kind */
-void sim_handle_free(struct sim *sim, int handle);                            /* unwatches */
+struct handle *sim_handle(struct sim *sim, int handle,
+                          enum handle_kind kind);  /* NULL: none of this kind */
+void sim_handle_free(struct sim *sim, int handle); /* unwatches */
 /* Something about this handle may have become ready. */
 void sim_touch(struct sim *sim, int handle);
 void sim_schedule_env(cafka_env *env); /* fills in the functions of this file */
@@ -100,7 +101,8 @@ void sim_schedule_fini(struct sim *sim);
 int sim_links_new(struct sim *sim);
 void sim_links_free(struct sim *sim);
 void sim_links_env(cafka_env *env);
-unsigned sim_socket_readiness(struct sim *sim, int handle); /* of a listener or socket: CAFKA_READABLE … */
+unsigned sim_socket_readiness(struct sim *sim,
+                              int handle); /* of a listener or socket: CAFKA_READABLE … */
 
 /* --- disk.c --- */
 int sim_disk_new(struct sim *sim);

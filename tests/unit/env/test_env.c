@@ -92,8 +92,12 @@ static void addresses_are_told_from_names(void **state)
     static const struct {
         const char *text, *canonical;
     } good[] = {
-        {"127.0.0.1", "127.0.0.1:9092"}, {"10.255.0.1", "10.255.0.1:9092"}, {"::1", "[::1]:9092"},
-        {"[::1]", "[::1]:9092"},         {"2001:DB8::5", "[2001:db8::5]:9092"}, {"fe80::1%7", "[fe80::1%7]:9092"},
+        {"127.0.0.1", "127.0.0.1:9092"},
+        {"10.255.0.1", "10.255.0.1:9092"},
+        {"::1", "[::1]:9092"},
+        {"[::1]", "[::1]:9092"},
+        {"2001:DB8::5", "[2001:db8::5]:9092"},
+        {"fe80::1%7", "[fe80::1%7]:9092"},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         cafka_address address;
@@ -102,8 +106,12 @@ static void addresses_are_told_from_names(void **state)
         address_text(&address, text);
         assert_string_equal(text, good[i].canonical);
     }
-    static const char *const bad[] = {"", "localhost", "127.0.0", "1.2.3.4.5", "256.1.1.1", "[::1", "[]",
-                                      "::g", "fe80::1%", "fe80::1%no-such-interface", "127.0.0.1 "};
+    static const char *const bad[] = {"",          "localhost",
+                                      "127.0.0",   "1.2.3.4.5",
+                                      "256.1.1.1", "[::1",
+                                      "[]",        "::g",
+                                      "fe80::1%",  "fe80::1%no-such-interface",
+                                      "127.0.0.1 "};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         cafka_address address = {.port = 1};
         assert_false(address_parse(bad[i], 9092, &address));
@@ -241,7 +249,8 @@ static void whole_files_are_read_and_replaced(void **state)
     cafka_file_info info;
     assert_int_equal(env->path_info(env, in(state, "meta.properties.tmp"), &info), -ENOENT);
     error_clear(&err);
-    assert_int_equal(env_replace_file(env, in(state, "no/such/directory"), "x", 1, &err), CAFKA_ERR_IO);
+    assert_int_equal(env_replace_file(env, in(state, "no/such/directory"), "x", 1, &err),
+                     CAFKA_ERR_IO);
 }
 
 static int append_name(void *user, const char *name)

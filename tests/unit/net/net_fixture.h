@@ -86,7 +86,8 @@ static void end_closed(void *owner, const cafka_error *err)
     end_maybe_free(end);
 }
 
-static const struct stream_events end_events = {end_connected, end_readable, end_drained, end_closed};
+static const struct stream_events end_events = {end_connected, end_readable, end_drained,
+                                                end_closed};
 
 static inline void net_turn(struct net *net)
 {
@@ -126,7 +127,8 @@ static inline void net_open(struct net *net, const cafka_env *env)
     net->listener = env->listen(env, &any, 16, &net->address);
     assert_true(net->listener >= 0);
     assert_int_equal(loop_watch_start(net->loop, &net->accepting, net->listener, CAFKA_READABLE,
-                                      accept_one, &err), CAFKA_OK);
+                                      accept_one, &err),
+                     CAFKA_OK);
 }
 
 /* Dial the listener; afterwards net->client is connected and net->accepted a bare handle. */
@@ -134,7 +136,8 @@ static inline void net_dial(struct net *net)
 {
     cafka_error err = {0};
     assert_int_equal(stream_dial(&net->client.stream, net->loop, &net->address, &end_events,
-                                 &net->client, &err), CAFKA_OK);
+                                 &net->client, &err),
+                     CAFKA_OK);
     run_until(net, net->client.connected && net->accepted >= 0);
 }
 
@@ -144,7 +147,8 @@ static inline void net_connect(struct net *net, uint32_t limit)
     cafka_error err = {0};
     net_dial(net);
     assert_int_equal(stream_adopt(&net->server.stream, net->loop, net->accepted, &end_events,
-                                  &net->server, &err), CAFKA_OK);
+                                  &net->server, &err),
+                     CAFKA_OK);
     net->accepted = -1;
     frame_reader_init(&net->client.reader, net->pool, limit);
     frame_reader_init(&net->server.reader, net->pool, limit);

@@ -48,7 +48,11 @@ static void posted_task_runs_on_the_loops_thread(void **state)
     (void)state;
     struct loop *loop = new_loop(LOOP_BACKGROUND);
     atomic_uint count = 0;
-    struct job job = {.task.run = count_job, .loop = loop, .count = &count, .target = 1, .done = env->event_open(env)};
+    struct job job = {.task.run = count_job,
+                      .loop = loop,
+                      .count = &count,
+                      .target = 1,
+                      .done = env->event_open(env)};
     loop_post(loop, &job.task);
     assert_int_equal(env->event_wait(env, job.done, CAFKA_NEVER), 1);
     assert_true(job.on_the_loop);
@@ -90,8 +94,11 @@ static void no_post_is_lost_whoever_hammers(void **state)
         p->jobs = mem_calloc(JOBS, sizeof *p->jobs);
         p->pace = env->event_open(env);
         for (unsigned k = 0; k < JOBS; k++)
-            p->jobs[k] = (struct job){.task.run = count_job, .loop = loop, .count = &count,
-                                      .target = POSTERS * JOBS, .done = done};
+            p->jobs[k] = (struct job){.task.run = count_job,
+                                      .loop = loop,
+                                      .count = &count,
+                                      .target = POSTERS * JOBS,
+                                      .done = done};
         assert_int_equal(pthread_create(&p->thread, NULL, post_jobs, p), 0);
     }
     assert_int_equal(env->event_wait(env, done, env->now(env) + 60000 * NS_PER_MS), 1);
@@ -113,7 +120,11 @@ static void each_post_wakes_a_sleeping_loop(void **state)
     int done = env->event_open(env);
     for (unsigned i = 0; i < 3000; i++) {
         atomic_uint count = 0;
-        struct job job = {.task.run = count_job, .loop = loop, .count = &count, .target = 1, .done = done};
+        struct job job = {.task.run = count_job,
+                          .loop = loop,
+                          .count = &count,
+                          .target = 1,
+                          .done = done};
         loop_post(loop, &job.task);
         assert_int_equal(env->event_wait(env, done, env->now(env) + 10000 * NS_PER_MS), 1);
     }
@@ -293,7 +304,8 @@ static void stopped_watch_hears_nothing_of_the_same_turn(void **state)
         handles[i] = env->dial(env, &net.address);
         assert_true(handles[i] >= 0);
         watches[i].other = &watches[1 - i].watch;
-        assert_int_equal(loop_watch_start(net.loop, &watches[i].watch, handles[i], CAFKA_WRITABLE, stop_the_other, NULL),
+        assert_int_equal(loop_watch_start(net.loop, &watches[i].watch, handles[i], CAFKA_WRITABLE,
+                                          stop_the_other, NULL),
                          CAFKA_OK);
     }
     struct pollfd both[2] = {{handles[0], POLLOUT, 0}, {handles[1], POLLOUT, 0}};
@@ -339,7 +351,10 @@ static void external_loop_lives_in_somebodys_poll(void **state)
     int64_t deadline = loop_now_ms(loop) + 30;
     loop_timer_set(loop, &tick.timer, deadline);
     atomic_uint count = 0;
-    struct job job = {.task.run = note_time, .loop = loop, .count = &count, .done = env->event_open(env)};
+    struct job job = {.task.run = note_time,
+                      .loop = loop,
+                      .count = &count,
+                      .done = env->event_open(env)};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, post_later, &job), 0);
     int64_t give_up = now_ms() + 10000;
@@ -416,7 +431,8 @@ static void signal_handler_may_wake_a_loop(void **state)
     struct sigaction action = {.sa_handler = wake_from_handler}, before;
     sigaction(SIGUSR1, &action, &before);
     raise(SIGUSR1);
-    assert_int_equal(loop_run(signalled_loop, -1, NULL), CAFKA_OK); /* would wait for ever otherwise */
+    assert_int_equal(loop_run(signalled_loop, -1, NULL),
+                     CAFKA_OK); /* would wait for ever otherwise */
     sigaction(SIGUSR1, &before, NULL);
     loop_unref(signalled_loop);
 }

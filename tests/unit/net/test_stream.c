@@ -39,7 +39,8 @@ static void echo_frames(struct end *end)
         store_be32(prefix, frame->size);
         assert_int_equal(stream_write_copy(end->stream, prefix, 4, &err), CAFKA_OK);
         assert_int_equal(stream_write_ref(end->stream, frame->data, frame->size,
-                                          (stream_release_fn *)(void (*)(void))frame_unref, frame, &err),
+                                          (stream_release_fn *)(void (*)(void))frame_unref, frame,
+                                          &err),
                          CAFKA_OK);
     }
     if (!rc)
@@ -99,10 +100,12 @@ static void frames_of_random_sizes_come_back_as_they_were_sent(void **state)
         assert_int_equal(stream_write_copy(net->client.stream, prefix, 4, &err), CAFKA_OK);
         if (i % 3)
             assert_int_equal(stream_write_ref(net->client.stream, frame->data, size,
-                                              (stream_release_fn *)(void (*)(void))frame_unref, frame, &err),
+                                              (stream_release_fn *)(void (*)(void))frame_unref,
+                                              frame, &err),
                              CAFKA_OK);
         else {
-            assert_int_equal(stream_write_copy(net->client.stream, frame->data, size, &err), CAFKA_OK);
+            assert_int_equal(stream_write_copy(net->client.stream, frame->data, size, &err),
+                             CAFKA_OK);
             frame_unref(frame);
         }
         if (i % 7 == 0)
@@ -144,11 +147,13 @@ static void muted_stream_delivers_nothing_and_loses_nothing(void **state)
     assert_int_equal(received, 1);
 
     struct frame *frame; /* the rest lies in the reader: no event will tell */
-    assert_int_equal(frame_reader_next(&net->server.reader, net->server.stream, &frame, &err), CAFKA_OK);
+    assert_int_equal(frame_reader_next(&net->server.reader, net->server.stream, &frame, &err),
+                     CAFKA_OK);
     assert_non_null(frame);
     assert_int_equal(frame->size, 0);
     frame_unref(frame);
-    assert_int_equal(frame_reader_next(&net->server.reader, net->server.stream, &frame, &err), CAFKA_OK);
+    assert_int_equal(frame_reader_next(&net->server.reader, net->server.stream, &frame, &err),
+                     CAFKA_OK);
     assert_non_null(frame);
     assert_memory_equal(frame->data, "bc", 2);
     frame_unref(frame);
@@ -180,7 +185,8 @@ static void fast_sender_leaves_the_loop_to_the_others_now_and_then(void **state)
     net->server.on_readable = read_whole_frames;
     net->server.user = &received;
     cafka_error err = {0};
-    assert_int_equal(stream_write_ref(net->client.stream, bytes, 4 + SIZE, NULL, NULL, &err), CAFKA_OK);
+    assert_int_equal(stream_write_ref(net->client.stream, bytes, 4 + SIZE, NULL, NULL, &err),
+                     CAFKA_OK);
     stream_flush(net->client.stream);
     run_until(net, received == 1);
     assert_true(net->server.readable_count >= SIZE >> 22); /* a turn takes less than 4 MiB */
@@ -290,10 +296,12 @@ static void pieces_of_a_file_leave_between_pieces_of_memory(void **state)
     cafka_error err = {0};
     struct stream *s = net->client.stream;
     assert_int_equal(stream_write_ref(s, bytes, HEAD, count_release, &released, &err), CAFKA_OK);
-    assert_int_equal(stream_write_file(s, file, HEAD, 2000000, count_release, &released, &err), CAFKA_OK);
+    assert_int_equal(stream_write_file(s, file, HEAD, 2000000, count_release, &released, &err),
+                     CAFKA_OK);
     assert_int_equal(stream_write_file(s, file, 7, 0, count_release, &released, &err), CAFKA_OK);
-    assert_int_equal(stream_write_ref(s, bytes + HEAD + 2000000, SIZE - HEAD - 2000000, count_release,
-                                      &released, &err), CAFKA_OK);
+    assert_int_equal(stream_write_ref(s, bytes + HEAD + 2000000, SIZE - HEAD - 2000000,
+                                      count_release, &released, &err),
+                     CAFKA_OK);
     assert_int_equal(stream_unwritten(s), SIZE);
     stream_flush(s);
     run_until(net, e.sum == SIZE);
@@ -302,7 +310,8 @@ static void pieces_of_a_file_leave_between_pieces_of_memory(void **state)
     /* A file that is shorter than promised ends the stream, since what follows can't be right. */
     net->server.on_readable = read_to_the_end;
     net->server.user = NULL;
-    assert_int_equal(stream_write_file(s, file, SIZE - 10, 20, count_release, &released, &err), CAFKA_OK);
+    assert_int_equal(stream_write_file(s, file, SIZE - 10, 20, count_release, &released, &err),
+                     CAFKA_OK);
     stream_flush(s);
     run_until(net, net->client.closed);
     assert_int_equal(released, 4); /* the piece is dropped with the stream */
@@ -329,7 +338,8 @@ static void refused_dial_says_where(void **state)
     env->close(env, handle);
 
     cafka_error err = {0};
-    int rc = stream_dial(&net->client.stream, net->loop, &closed_port, &end_events, &net->client, &err);
+    int rc =
+        stream_dial(&net->client.stream, net->loop, &closed_port, &end_events, &net->client, &err);
     if (!rc) {
         run_until(net, net->client.closed);
         err = net->client.error;
@@ -368,7 +378,9 @@ static void hang_up_during_a_large_write_closes(void **state)
     unsigned released = 0;
     cafka_error err = {0};
     net->client.on_readable = read_to_the_end;
-    assert_int_equal(stream_write_ref(net->client.stream, bytes, SIZE, count_release, &released, &err), CAFKA_OK);
+    assert_int_equal(stream_write_ref(net->client.stream, bytes, SIZE, count_release, &released,
+                                      &err),
+                     CAFKA_OK);
     stream_flush(net->client.stream);
     assert_true(stream_unwritten(net->client.stream) > 0);
     stream_reset(net->server.stream);
@@ -411,14 +423,16 @@ static void stream_may_be_freed_in_each_of_its_callbacks(void **state)
     cafka_error err = {0};
     net->client.free_in_callback = true; /* in connected */
     assert_int_equal(stream_dial(&net->client.stream, net->loop, &net->address, &end_events,
-                                 &net->client, &err), CAFKA_OK);
+                                 &net->client, &err),
+                     CAFKA_OK);
     assert_int_equal(stream_write_copy(net->client.stream, "early", 5, &err), CAFKA_OK);
     run_until(net, net->client.connected && net->accepted >= 0);
     assert_null(net->client.stream);
 
     net->server.free_in_callback = true; /* in readable, at the end of the stream */
     net->server.on_readable = read_to_the_end;
-    assert_int_equal(stream_adopt(&net->server.stream, net->loop, net->accepted, &end_events, &net->server, &err),
+    assert_int_equal(stream_adopt(&net->server.stream, net->loop, net->accepted, &end_events,
+                                  &net->server, &err),
                      CAFKA_OK);
     net->accepted = -1;
     run_until(net, net->server.readable_count > 0);
@@ -469,8 +483,10 @@ static void stream_may_be_freed_by_a_release_function(void **state)
     struct release_frees r = {.end = &net->client};
     unsigned released = 0;
     cafka_error err = {0};
-    assert_int_equal(stream_write_ref(net->client.stream, "abc", 3, release_and_free, &r, &err), CAFKA_OK);
-    assert_int_equal(stream_write_ref(net->client.stream, "def", 3, count_release, &released, &err), CAFKA_OK);
+    assert_int_equal(stream_write_ref(net->client.stream, "abc", 3, release_and_free, &r, &err),
+                     CAFKA_OK);
+    assert_int_equal(stream_write_ref(net->client.stream, "def", 3, count_release, &released, &err),
+                     CAFKA_OK);
     stream_flush(net->client.stream);
     assert_int_equal(r.released, 1);
     assert_int_equal(released, 1);
@@ -496,7 +512,8 @@ static void steady_traffic_allocates_nothing(void **state)
         store_be32(prefix, size + 3);
         assert_int_equal(stream_write_copy(net->client.stream, prefix, 4, &err), CAFKA_OK);
         assert_int_equal(stream_write_copy(net->client.stream, "abc", 3, &err), CAFKA_OK);
-        assert_int_equal(stream_write_ref(net->client.stream, body, size, NULL, NULL, &err), CAFKA_OK);
+        assert_int_equal(stream_write_ref(net->client.stream, body, size, NULL, NULL, &err),
+                         CAFKA_OK);
         stream_flush(net->client.stream);
         run_until(net, received == i);
     }

@@ -57,9 +57,23 @@ static void advance(struct wheel *w, int64_t to_ms)
 static void timer_fires_at_its_deadline_and_not_before(void **state)
 {
     struct wheel *w = *state;
-    static const int64_t delays[] = {1,    2,     63,    64,     65,      127,     4095,
-                                     4096, 4097,  70000, 262143, 262144,  1 << 24, (1 << 24) + 1,
-                                     INT64_C(1) << 31, INT64_C(1) << 40, (INT64_C(1) << 47) + 12345};
+    static const int64_t delays[] = {1,
+                                     2,
+                                     63,
+                                     64,
+                                     65,
+                                     127,
+                                     4095,
+                                     4096,
+                                     4097,
+                                     70000,
+                                     262143,
+                                     262144,
+                                     1 << 24,
+                                     (1 << 24) + 1,
+                                     INT64_C(1) << 31,
+                                     INT64_C(1) << 40,
+                                     (INT64_C(1) << 47) + 12345};
     for (size_t i = 0; i < sizeof delays / sizeof *delays; i++) {
         struct timer timer = {.fire = note};
         int64_t deadline = seen.now_ms + delays[i];

@@ -92,7 +92,9 @@ static void waiting_for_an_hour_takes_no_time(void **state)
     int64_t began = sim_now_ms(w->sim), wall = w->env->wall_ms(w->env);
     loop_post(alarm.loop, &set.task);
 
-    assert_int_equal(w->env->event_wait(w->env, alarm.event, w->env->now(w->env) + 60 * 1000 * NS_PER_MS), 0);
+    assert_int_equal(w->env->event_wait(w->env, alarm.event,
+                                        w->env->now(w->env) + 60 * 1000 * NS_PER_MS),
+                     0);
     assert_in_range(sim_now_ms(w->sim) - began, 60 * 1000, 60 * 1000 + 1);
     assert_int_equal(w->env->event_wait(w->env, alarm.event, CAFKA_NEVER), 1);
     assert_in_range(alarm.fired_at_ms - began, 3600 * 1000, 3600 * 1000 + 1);
@@ -176,7 +178,8 @@ static void start_talking(struct loop_task *task)
 {
     struct talker *t = container_of(task, struct talker, start);
     cafka_error err = {0};
-    assert_int_equal(stream_dial(&t->end.stream, t->loop, &t->address, &end_events, &t->end, &err), CAFKA_OK);
+    assert_int_equal(stream_dial(&t->end.stream, t->loop, &t->address, &end_events, &t->end, &err),
+                     CAFKA_OK);
     send_number(t);
 }
 
@@ -231,7 +234,8 @@ static void serve(struct loop_watch *watch, unsigned events)
 static void start_serving(struct loop_task *task)
 {
     struct echo_server *s = container_of(task, struct echo_server, task);
-    assert_int_equal(loop_watch_start(s->loop, &s->watch, s->listener, CAFKA_READABLE, serve, NULL), CAFKA_OK);
+    assert_int_equal(loop_watch_start(s->loop, &s->watch, s->listener, CAFKA_READABLE, serve, NULL),
+                     CAFKA_OK);
 }
 
 static void stop_serving(struct loop_task *task)
@@ -289,7 +293,8 @@ static void run_talk(uint64_t seed, struct talk *out)
         loop_post(t->loop, &t->start);
     }
     for (unsigned i = 0; i < TALKERS; i++)
-        assert_int_equal(talkers[i].env->event_wait(talkers[i].env, talkers[i].done, CAFKA_NEVER), 1);
+        assert_int_equal(talkers[i].env->event_wait(talkers[i].env, talkers[i].done, CAFKA_NEVER),
+                         1);
     out->hash = sim_trace_hash(w.sim);
     for (unsigned i = 0; i < TALKERS; i++) {
         struct talker *t = &talkers[i];
@@ -369,7 +374,10 @@ static void count_bytes_in_order(struct end *end)
 static void bytes_arrive_in_order_however_they_are_split_and_delayed(void **state)
 {
     struct world *w = *state;
-    struct sim_link link = {.latency_min_us = 10, .latency_max_us = 50000, .window = 5000, .split_one_in = 1};
+    struct sim_link link = {.latency_min_us = 10,
+                            .latency_max_us = 50000,
+                            .window = 5000,
+                            .split_one_in = 1};
     assert_int_equal(sim_link_set(w->sim, NULL, NULL, &link, NULL), CAFKA_OK);
     struct net *net = with_net(w);
     net_connect(net, 1000);
@@ -394,7 +402,10 @@ static void bytes_arrive_in_order_however_they_are_split_and_delayed(void **stat
 static void latency_and_bandwidth_take_their_time(void **state)
 {
     struct world *w = *state;
-    struct sim_link link = {.latency_min_us = 20000, .latency_max_us = 20000, .bytes_per_ms = 100, .window = 1 << 20};
+    struct sim_link link = {.latency_min_us = 20000,
+                            .latency_max_us = 20000,
+                            .bytes_per_ms = 100,
+                            .window = 1 << 20};
     assert_int_equal(sim_link_set(w->sim, "", "", &link, NULL), CAFKA_OK);
     struct net *net = with_net(w);
     int64_t began = sim_now_ms(w->sim);
@@ -407,7 +418,8 @@ static void latency_and_bandwidth_take_their_time(void **state)
     for (unsigned i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)i;
     began = sim_now_ms(w->sim);
-    assert_int_equal(stream_write_ref(net->client.stream, bytes, sizeof bytes, NULL, NULL, NULL), CAFKA_OK);
+    assert_int_equal(stream_write_ref(net->client.stream, bytes, sizeof bytes, NULL, NULL, NULL),
+                     CAFKA_OK);
     stream_flush(net->client.stream);
     run_until(net, received == sizeof bytes);
     assert_in_range(sim_now_ms(w->sim) - began, 120, 125); /* 100 ms on the wire */
@@ -455,7 +467,8 @@ static void what_was_sent_before_a_close_arrives(void **state)
     net->server.on_readable = read_all_there_is;
     net->server.user = &received;
     static uint8_t bytes[5000];
-    assert_int_equal(stream_write_ref(net->client.stream, bytes, sizeof bytes, NULL, NULL, NULL), CAFKA_OK);
+    assert_int_equal(stream_write_ref(net->client.stream, bytes, sizeof bytes, NULL, NULL, NULL),
+                     CAFKA_OK);
     do {
         stream_flush(net->client.stream);
         net_turn(net);
@@ -473,14 +486,18 @@ static void port_without_listener_refuses(void **state)
     cafka_address nobody;
     cafka_error err = {0};
     assert_true(address_parse("127.0.0.1", 1, &nobody));
-    assert_int_equal(stream_dial(&net->client.stream, net->loop, &nobody, &end_events, &net->client, &err), CAFKA_OK);
+    assert_int_equal(stream_dial(&net->client.stream, net->loop, &nobody, &end_events, &net->client,
+                                 &err),
+                     CAFKA_OK);
     run_until(net, net->client.closed);
     assert_string_equal(net->client.error.message, "connection to 127.0.0.1:1 refused");
     stream_free(net->client.stream);
 
     memset(&net->client, 0, sizeof net->client); /* a port that is closed though somebody listens */
     assert_int_equal(sim_port_set(w->sim, net->address.port, SIM_PORT_REFUSED, &err), CAFKA_OK);
-    assert_int_equal(stream_dial(&net->client.stream, net->loop, &net->address, &end_events, &net->client, &err), CAFKA_OK);
+    assert_int_equal(stream_dial(&net->client.stream, net->loop, &net->address, &end_events,
+                                 &net->client, &err),
+                     CAFKA_OK);
     run_until(net, net->client.closed);
     assert_non_null(strstr(net->client.error.message, "refused"));
 }
@@ -498,7 +515,9 @@ static void silent_port_answers_once_it_is_opened(void **state)
     struct net *net = with_net(w);
     cafka_error err = {0};
     assert_int_equal(sim_port_set(w->sim, net->address.port, SIM_PORT_SILENT, &err), CAFKA_OK);
-    assert_int_equal(stream_dial(&net->client.stream, net->loop, &net->address, &end_events, &net->client, &err), CAFKA_OK);
+    assert_int_equal(stream_dial(&net->client.stream, net->loop, &net->address, &end_events,
+                                 &net->client, &err),
+                     CAFKA_OK);
     assert_false(sim_run_until(w->sim, is_connected, net, 60000));
     sim_heal(w->sim);
     assert_true(sim_run_until(w->sim, is_connected, net, 100));
@@ -566,7 +585,9 @@ static void names_resolve_to_what_was_said(void **state)
 static cafka_env_file *open_file(struct world *w, const char *path)
 {
     cafka_env_file *file;
-    assert_int_equal(w->env->file_open(w->env, path, CAFKA_FILE_READ | CAFKA_FILE_WRITE | CAFKA_FILE_CREATE, &file), 0);
+    assert_int_equal(w->env->file_open(w->env, path,
+                                       CAFKA_FILE_READ | CAFKA_FILE_WRITE | CAFKA_FILE_CREATE, &file),
+                     0);
     return file;
 }
 
@@ -605,7 +626,8 @@ static void synced_bytes_survive_a_power_loss_and_a_prefix_of_the_rest(void **st
         assert_file_holds(&w, "/data/log", "synced11112222");
 
         sim_disk_crash(w.sim, "/data");
-        assert_int_equal(w.env->file_read(w.env, file, &(char){0}, 1, 0), -EIO); /* its process is gone */
+        assert_int_equal(w.env->file_read(w.env, file, &(char){0}, 1, 0),
+                         -EIO); /* its process is gone */
         w.env->file_close(w.env, file);
 
         char *data;
@@ -639,12 +661,14 @@ static void name_that_was_not_synced_may_be_gone_or_old(void **state)
         put(&w, file, "new", 0);
         assert_int_equal(w.env->file_sync(w.env, file), 0);
         w.env->file_close(w.env, file);
-        assert_int_equal(w.env->path_rename(w.env, "/data/1/checkpoint.tmp", "/data/1/checkpoint"), 0);
+        assert_int_equal(w.env->path_rename(w.env, "/data/1/checkpoint.tmp", "/data/1/checkpoint"),
+                         0);
         assert_file_holds(&w, "/data/1/checkpoint", "new");
 
         sim_disk_crash(w.sim, "/data");
         char *data;
-        assert_int_equal(env_read_file(w.env, "/data/1/checkpoint", 100, &data, NULL, &err), CAFKA_OK);
+        assert_int_equal(env_read_file(w.env, "/data/1/checkpoint", 100, &data, NULL, &err),
+                         CAFKA_OK);
         kept_old += !strcmp(data, "old");
         has_new += !strcmp(data, "new");
         mem_free(data);
@@ -794,7 +818,8 @@ static void tree_of_files_behaves_like_one(void **state)
     assert_int_equal(env->path_info(env, "/d/none", &info), -ENOENT);
     assert_int_equal(env->path_info(env, "/d/t-0/a/z", &info), -ENOTDIR);
     cafka_env_file *file;
-    assert_int_equal(env->file_open(env, "/d/t-0/a", CAFKA_FILE_WRITE | CAFKA_FILE_EXCLUSIVE, &file), -EEXIST);
+    assert_int_equal(env->file_open(env, "/d/t-0/a", CAFKA_FILE_WRITE | CAFKA_FILE_EXCLUSIVE, &file),
+                     -EEXIST);
     assert_int_equal(env->file_open(env, "/d/none", CAFKA_FILE_READ, &file), -ENOENT);
     assert_int_equal(env->file_open(env, "/d", CAFKA_FILE_READ, &file), -EISDIR);
 
@@ -802,7 +827,8 @@ static void tree_of_files_behaves_like_one(void **state)
     assert_int_equal(env->path_rename(env, "/d", "/d/t-0.deleted/d"), -EINVAL);
     assert_int_equal(env->path_info(env, "/d/t-0/a", &info), -ENOENT);
     assert_int_equal(env->path_info(env, "/d/t-0.deleted/a", &info), 0);
-    assert_int_equal(env->path_rename(env, "/d/t-0.deleted/a", "/moved"), 0); /* to the parent's parent */
+    assert_int_equal(env->path_rename(env, "/d/t-0.deleted/a", "/moved"),
+                     0); /* to the parent's parent */
     assert_int_equal(env->path_rename(env, "/moved", "/d/t-0.deleted/a"), 0);
     assert_int_equal(env_remove_tree(env, "/d", &err), CAFKA_OK);
     assert_int_equal(env->path_info(env, "/d", &info), -ENOENT);
