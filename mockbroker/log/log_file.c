@@ -123,19 +123,28 @@ int log_write_at(const cafka_env *env, cafka_env_file *file, const struct iovec 
     return CAFKA_OK;
 }
 
+/* The directory that `path` is in, cut off in place; false at the root. */
+static bool cut_name(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash || slash == path)
+        return false;
+    *slash = 0;
+    return true;
+}
+
 int log_make_directory(const cafka_env *env, const char *path, cafka_error *err)
 {
     cafka_file_info info;
-    if (env->path_info(env, path, &info) == 0 && info.is_directory)
-        return CAFKA_OK;
-    int rc = env_mkdirs(env, path, err);
     char parent[LOG_PATH_SIZE];
     snprintf(parent, sizeof parent, "%s", path);
-    for (char *slash; !rc && (slash = strrchr(parent, '/')) && slash != parent;) {
-        *slash = 0;
+    int made = 0; /* how many names of the path are new */
+    while (env->path_info(env, parent, &info) < 0 && cut_name(parent))
+        made++;
+    int rc = env_mkdirs(env, path, err);
+    snprintf(parent, sizeof parent, "%s", path);
+    for (; !rc && made && cut_name(parent); made--) {
         int synced = env->path_sync(env, parent);
-        if (synced == -EACCES || synced == -EPERM) /* not ours: it was there before */
-            break;
         if (synced < 0)
             rc = log_io_error(err, synced, "syncing", parent);
     }

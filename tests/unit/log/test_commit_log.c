@@ -602,6 +602,43 @@ static void rolled_segments_are_synced_and_closed_in_their_time(void **state)
     assert_int_equal(append_ok(f, 5000, 1000), 25);
 }
 
+static void a_compaction_that_was_all_but_done_is_finished(void **state)
+{
+    struct log_fixture *f = *state;
+    char command[2000];
+    fill(f, 25, 1000);
+    close_cleanly(f);
+    /* segments 0 and 10 were put into one; a later piece was still being written */
+    snprintf(command, sizeof command,
+             "cd %s/topic-0 && cat 00000000000000000000.log 00000000000000000010.log > "
+             "00000000000000000000.log.swap && cp 00000000000000000020.log "
+             "00000000000000000020.log.cleaned && echo x > 00000000000000000020.index.swap",
+             f->directory);
+    assert_int_equal(system(command), 0);
+    open_directory(f);
+    assert_int_equal(file_size_of(f, "00000000000000000010.log"), -1);
+    assert_int_equal(file_size_of(f, "00000000000000000000.log.swap"), -1);
+    assert_int_equal(file_size_of(f, "00000000000000000020.log.cleaned"), -1);
+    assert_int_equal(file_size_of(f, "00000000000000000020.index.swap"), -1);
+    for (int64_t offset = 0; offset < 25; offset++)
+        assert_int_equal(header_at(f, offset).base_offset, offset);
+    assert_int_equal(append_ok(f, 5000, 1000), 25);
+}
+
+static void indexes_without_a_log_are_removed(void **state)
+{
+    struct log_fixture *f = *state;
+    char command[2000];
+    fill(f, 5, 1000);
+    close_cleanly(f);
+    snprintf(command, sizeof command, "cd %s/topic-0 && echo x > 00000000000000000777.timeindex",
+             f->directory);
+    assert_int_equal(system(command), 0);
+    open_directory(f);
+    assert_int_equal(file_size_of(f, "00000000000000000777.timeindex"), -1);
+    assert_int_equal(commit_log_end_offset(f->log), 5);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -635,6 +672,8 @@ int main(void)
         TEST(another_topic_id_is_refused),
         TEST(partitions_are_found_again_and_deleted_ones_are_not),
         TEST(a_log_that_nobody_opened_is_not_called_clean),
+        TEST(a_compaction_that_was_all_but_done_is_finished),
+        TEST(indexes_without_a_log_are_removed),
         TEST(flushing_moves_the_recovery_point),
         TEST(rolled_segments_are_synced_and_closed_in_their_time),
     };
