@@ -7,6 +7,7 @@
 #include "mockbroker/api/data.h"
 #include "mockbroker/cluster.h"
 #include "mockbroker/controller/controller.h"
+#include "mockbroker/follow.h"
 #include "mockbroker/log/log_manager.h"
 #include "mockbroker/replica/partition.h"
 #include "mockbroker/session.h"
@@ -19,15 +20,32 @@ enum { FRAME_POOL_BYTES = 4 * 1024 * 1024, SECURITY_PLAINTEXT = 0 };
 /* What the broker keeps of a partition beside the replica itself: it tells the purgatory. */
 struct hosted {
     struct broker *broker;
+    struct partition *partition;
     struct partition_watch watch;
     struct purgatory_key keys[3];
+    struct deferred follow; /* hand what was appended to the followers */
 };
+
+static void run_follow(struct deferred *deferred)
+{
+    struct hosted *h = container_of(deferred, struct hosted, follow);
+    follow_partition(h->broker, h->partition);
+}
+
+/* Others hold this partition too, and this broker leads it. */
+static void follow_soon(struct partition *partition)
+{
+    struct hosted *h = partition->user;
+    if (partition->is_leader && partition->replica_count > 1)
+        broker_defer(h->broker, &h->follow);
+}
 
 static void on_changed(struct partition_watch *watch)
 {
     struct hosted *h = container_of(watch, struct hosted, watch);
     for (size_t i = 0; i < sizeof h->keys / sizeof *h->keys; i++)
         purgatory_check(h->broker->purgatory, &h->keys[i]);
+    follow_soon(h->partition);
 }
 
 void broker_topic_config(const struct broker *broker, const struct topic_image *topic,
@@ -61,6 +79,8 @@ static int host(struct broker *broker, const struct topic_image *topic, int32_t 
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for a partition");
     }
     h->broker = broker;
+    h->partition = partition;
+    h->follow.run = run_follow;
     h->watch.changed = on_changed;
     h->keys[0] = purgatory_partition_key(PURGATORY_PRODUCE, topic->id, index);
     h->keys[1] = purgatory_partition_key(PURGATORY_FETCH, topic->id, index);
@@ -75,6 +95,7 @@ static void unhost(struct partition *partition)
 {
     struct hosted *h = partition->user;
     partition_free(partition); /* tells the watch a last time */
+    list_remove(&h->follow.link);
     mem_free(h);
 }
 
@@ -111,6 +132,8 @@ static void update_partition(struct broker *broker, struct topic_image *topic, i
     }
     if (!rc)
         rc = take_role(broker, p, &why);
+    if (!rc)
+        partition_changed(partition); /* its ISR, if nothing else */
     if (rc)
         log_error(broker->log, "partition %s-%d: %s", topic->name, (int)index, why.message);
 }
@@ -148,6 +171,23 @@ struct partition *broker_partition(struct broker *broker, struct str topic, int3
 {
     struct partition_image *p = topic_partition(image_topic(&broker->image, topic), index);
     return p ? p->hosted : NULL;
+}
+
+/* A broker that has started follows again: its leaders must know. */
+static void wake_leaders(struct broker *broker)
+{
+    struct map_entry *e;
+    for (size_t i = 0; (e = map_next(&broker->image.topics, &i));) {
+        const struct topic_image *topic = e->value;
+        for (int32_t n = 0; n < topic->partition_count; n++) {
+            const struct partition_image *p = &topic->partitions[n];
+            struct broker *leader = p->hosted ? cluster_broker(broker->cluster, p->leader) : NULL;
+            struct partition *leading =
+                leader && leader->running ? broker_partition(leader, str_of(topic->name), n) : NULL;
+            if (leading)
+                follow_soon(leading);
+        }
+    }
 }
 
 /* --- configs --- */
@@ -466,6 +506,8 @@ int broker_start(struct broker *broker, cafka_error *err)
     if (!rc) {
         deferred_run(broker->deferred);
         update_configs(broker);
+        wake_leaders(broker);
+        deferred_run(broker->deferred);
         rc = listen_now(broker, err);
     }
     if (rc) {

@@ -363,6 +363,30 @@ int controller_fence(struct controller *c, int32_t id, cafka_error *err)
     return commit_and_free(c, &records, rc, err);
 }
 
+int controller_set_in_sync(struct controller *c, struct uuid topic_id, int32_t index, int32_t broker,
+                           bool in_sync, cafka_error *err)
+{
+    const struct topic_image *topic = image_topic_by_id(&c->image, topic_id);
+    const struct partition_image *p = topic_partition(topic, index);
+    if (!p || contains(p->isr, p->isr_count, broker) == in_sync)
+        return CAFKA_OK;
+    if (in_sync && !image_live_broker(&c->image, broker))
+        return error_set(err, ERR_INELIGIBLE_REPLICA, "broker %d is fenced", (int)broker);
+    int32_t *isr = mem_calloc((size_t)p->isr_count + 1, sizeof *isr);
+    if (!isr)
+        return error_set(err, CAFKA_ERR_MEMORY, "no memory for an ISR");
+    int32_t count = 0;
+    for (int32_t i = 0; i < p->replica_count; i++) { /* in the order of the replicas */
+        int32_t id = p->replicas[i];
+        if (id == broker ? in_sync : contains(p->isr, p->isr_count, id))
+            isr[count++] = id;
+    }
+    struct record_list records = {0};
+    int rc = add_change(&records, topic, index, -2, isr, count, err);
+    mem_free(isr);
+    return commit_and_free(c, &records, rc, err);
+}
+
 int controller_unregister(struct controller *c, int32_t id, cafka_error *err)
 {
     const struct broker_image *broker = image_broker(&c->image, id);

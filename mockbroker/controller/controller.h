@@ -56,6 +56,9 @@ int controller_register(struct controller *controller, const struct broker_image
                         struct uuid incarnation, int64_t *epoch, cafka_error *err);
 /* The broker is gone: fence it, and elect other leaders from the ISR. */
 int controller_fence(struct controller *controller, int32_t broker, cafka_error *err);
+/* A replica has caught up with the leader, or has fallen out. No change: nothing is written. */
+int controller_set_in_sync(struct controller *controller, struct uuid topic_id, int32_t partition,
+                           int32_t broker, bool in_sync, cafka_error *err);
 /* Forget a broker. ERR_BROKER_ID_NOT_REGISTERED. */
 int controller_unregister(struct controller *controller, int32_t broker, cafka_error *err);
 /* Make another replica the leader of a partition. */

@@ -46,12 +46,19 @@ ls "${KAFKA_LIBS:-${KAFKA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/realkafka}/${KA
 
 work=$(mktemp -d)
 pid=
-stop() {
-    [ -z "$pid" ] || kill "$pid" 2>/dev/null || true
-    [ -z "$pid" ] || wait "$pid" || true
+stop() { # SIGTERM is a clean stop, with exit status 0
+    local status=0
+    [ -n "$pid" ] || return 0
+    kill "$pid" 2>/dev/null || true
+    wait "$pid" || status=$?
     pid=
+    [ $status = 0 ] || {
+        cat "$work/broker.log" >&2
+        echo "broker.sh: cafka-mockbroker ended with $status" >&2
+        return 1
+    }
 }
-trap 'stop; rm -rf "$work"' EXIT
+trap 'stop || true; rm -rf "$work"' EXIT
 
 # The properties that the recorded brokers had, but for what only they could use.
 sed -e '/^#BEGIN SECURE/,/^#END SECURE/d' -e '/^#BEGIN ACL/,/^#END ACL/d' \
