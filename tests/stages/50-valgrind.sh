@@ -5,8 +5,9 @@ for test in $(make_value check_PROGRAMS); do
     case $test in tests/unit/*) ;; *) continue ;; esac
     log=$OUT/valgrind/$(basename "$test").log
     mkdir -p "$OUT/valgrind"
-    if (cd "$PLAIN" && CAFKA_UNDER_VALGRIND=1 libtool=./libtool && ./libtool --mode=execute valgrind -q --error-exitcode=99 \
-        --leak-check=full --errors-for-leak-kinds=definite,indirect,possible "./$test") >"$log" 2>&1; then
+    if (cd "$PLAIN" && ./libtool --mode=execute valgrind -q --error-exitcode=99 \
+        --leak-check=full --errors-for-leak-kinds=definite,indirect,possible \
+        --suppressions="$TOP/tests/stages/valgrind.supp" "./$test") >"$log" 2>&1; then
         grep -aE '^\[(  PASSED  )\]' "$log" | sed "s|$|  # $(basename "$test")|" || true
         grep -aE '^skipped: ' "$log" || true
     else

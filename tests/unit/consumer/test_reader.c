@@ -95,6 +95,7 @@ static int arrive(struct scene *s, struct buffer *bytes, int64_t fetch_offset, s
     size_t used;
     int64_t next;
     struct fetch_memory *memory = fetch_memory_for_inflating(s->budget);
+    buffer_fini(&memory->inflated); /* a piece that was used before keeps its own */
     memory->inflated = *bytes;
     fetch_memory_charge(memory, bytes->capacity);
     *bytes = (struct buffer){0};

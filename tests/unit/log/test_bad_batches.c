@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/compress.h"
 #include "util/alloc.h"
 
 /* The text of "field": "…" in a line of JSON without escapes; NULL if it is not there. */
@@ -60,7 +61,8 @@ static void odd_batches_are_answered_as_a_real_broker_answers_them(void **state)
             *end++ = 0;
         char *name = field_of(line, "name"), *hex = field_of(line, "hex");
         char *expected = field_of(line, "broker");
-        if (expected) {
+        bool readable = codec_available(CODEC_SNAPPY) || strncmp(name, "snappy ", 7);
+        if (expected && readable) {
             size_t n = strlen(hex) / 2;
             uint8_t *bytes = mem_alloc(n + 1);
             assert_int_equal(from_hex(hex, strlen(hex), bytes), (ptrdiff_t)n);
