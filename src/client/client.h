@@ -145,6 +145,12 @@ int64_t client_deadline(const struct client *client, int64_t timeout_ms);
 /* CAFKA_ERR_FORKED in a process that did not make the client, CAFKA_ERR_CLOSED once closing. */
 int client_usable(const struct client *client, cafka_error *err);
 int client_not_forked(const struct client *client, cafka_error *err);
+/* The same for a path per record. */
+extern atomic_uint client_fork_generation;
+static inline bool client_is_forked(const struct client *client)
+{
+    return atomic_load_explicit(&client_fork_generation, memory_order_relaxed) != client->fork_generation;
+}
 
 /* --- callbacks of the application --- */
 

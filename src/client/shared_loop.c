@@ -17,12 +17,12 @@ struct cafka_loop {
 
 /* --- fork, and this thread --- */
 
-static atomic_uint generation;
+atomic_uint client_fork_generation;
 static pthread_once_t atfork_once = PTHREAD_ONCE_INIT;
 
 static void count_child(void)
 {
-    atomic_fetch_add(&generation, 1);
+    atomic_fetch_add(&client_fork_generation, 1);
 }
 
 static void watch_forks(void)
@@ -33,7 +33,7 @@ static void watch_forks(void)
 unsigned fork_generation(void)
 {
     pthread_once(&atfork_once, watch_forks);
-    return atomic_load_explicit(&generation, memory_order_relaxed);
+    return atomic_load_explicit(&client_fork_generation, memory_order_relaxed);
 }
 
 static _Thread_local unsigned depth; /* its address is also the thread's mark */

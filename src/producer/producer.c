@@ -361,6 +361,8 @@ static inline __attribute__((always_inline)) int send_record(cafka_producer *pro
 {
     cafka_topic *topic;
     struct append append;
+    if (__builtin_expect(client_is_forked(&producer->client), 0))
+        return client_not_forked(&producer->client, err);
     int rc = find_topic(producer, r, &topic, err);
     if (!rc)
         rc = prepare(producer, r, &append, err);
@@ -429,7 +431,7 @@ static size_t put_run(cafka_producer *producer, const cafka_record *records, siz
     cafka_topic *topic;
     struct append append;
     bool sticky, over = false;
-    if (find_topic(producer, &records[0], &topic, NULL))
+    if (client_is_forked(&producer->client) || find_topic(producer, &records[0], &topic, NULL))
         return 0;
     struct partition *p = choose(producer, topic, &records[0], &sticky);
     if (!p)

@@ -9,7 +9,8 @@
 
 enum {
     HOLD_BYTES = 256 << 10, /* so much is worth a request even while others are in flight */
-    SHORT_OF_MEMORY_MS = 100
+    SHORT_OF_MEMORY_MS = 100,
+    SLICE_NS = 1000000 /* of compressing in one turn; the rest waits for the next */
 };
 
 static int64_t now_ms(const struct sender *sender)
@@ -328,6 +329,12 @@ static enum sequence_gate ask_gate(struct sender *sender, struct sender_broker *
     }
 }
 
+static bool slice_is_over(const struct sender *sender)
+{
+    const cafka_env *env = sender->producer->client.env;
+    return sender->producer->accumulator.codec != CODEC_NONE && env->now(env) >= sender->slice_end_ns;
+}
+
 /* The batch that goes next; an open one is closed now, with all that has come until now. */
 static struct producer_batch *next_batch(struct sender *sender, struct partition *p)
 {
@@ -396,6 +403,8 @@ static void fill_call(struct sender *sender, struct sender_broker *to, struct pr
         take_batch(sender, to, call, batch);
         topic_update_load(p->topic);
         sender_refresh(sender, p);
+        if (slice_is_over(sender))
+            return;
     }
 }
 
@@ -574,9 +583,16 @@ static void pump(struct sender *sender, struct sender_broker *to)
         return;
     }
     struct conn *conn = broker_conn(to->broker, LANE_DATA);
-    while (conn && conn_can_send(conn) && !list_empty(&to->ready) && !is_held_back(sender, to))
+    sender->slice_end_ns = sender->producer->client.env->now(sender->producer->client.env) + SLICE_NS;
+    while (conn && conn_can_send(conn) && !list_empty(&to->ready) && !is_held_back(sender, to)) {
         if (!send_one(sender, to, conn))
             break;
+        if (slice_is_over(sender)) {
+            to->dirty = true;
+            sender_wake(sender, 0); /* go on in the next turn */
+            break;
+        }
+    }
     bool can_send = conn && conn_can_send(conn);
     if (can_send || list_empty(&to->ready))
         to->ready_since_ms = 0;

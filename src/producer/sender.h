@@ -67,6 +67,8 @@ struct sender {
     struct arena arena; /* of the answer being handled */
     struct decompressor *decompressor;
 
+    int64_t slice_end_ns; /* of this turn's work, if it is much */
+
     /* building a request */
     struct produce_request_topic_produce_data *topics;
     struct cafka_topic **topic_of;

@@ -80,6 +80,7 @@ struct producer_fixture {
     int acks;                 /* of the last request */
     int codec;                /* of the last batch */
     bool hint_leaders;        /* say in the answer who leads */
+    int32_t slow_broker;      /* this one asks to be left alone for a second after each request */
 
     /* reports */
     int32_t reported[LOG_MAX]; /* how often */
@@ -203,6 +204,8 @@ static bool serve_produce(struct producer_fixture *f, struct script_broker *brok
         f->largest_request = body.size;
     if (kind == FAULT_IGNORE)
         return false;
+    if (f->slow_broker == broker->id)
+        r->throttle_time_ms = 1000;
 
     r->responses = arena_calloc(arena, (size_t)request.topic_data_count, sizeof *r->responses);
     r->responses_count = request.topic_data_count;

@@ -256,7 +256,100 @@ static void queued_callbacks_run_in_dispatch(void **state)
     assert_int_equal(f->delivered, 200);
 }
 
+/* The thread that waits runs the loop, when the application brought one without a thread. */
+static void an_external_loop_is_run_by_who_waits(void **state)
+{
+    struct producer_fixture *f = *state;
+    cafka_loop *loop;
+    cafka_error err;
+    assert_int_equal(cafka_loop_new_in(&loop, sim_env(f->sim), CAFKA_LOOP_EXTERNAL, &err), 0);
+    cafka_config_set_loop(f->config, loop);
+    set(f, "callback.dispatch", "loop");
+    start(f);
+    send_records(f, 500);
+    flush(f);
+    assert_log_is(f, 0, 500);
+    assert_int_equal(f->delivered, 500);
+    send_records(f, 10);
+    for (int i = 0; i < 100 && f->delivered < 510; i++)
+        assert_int_equal(cafka_loop_run(loop, 10, &err), 0);
+    assert_int_equal(f->delivered, 510);
+    send_records(f, 10);
+    assert_int_equal(cafka_producer_close(f->producer, 1000, &err), 0);
+    assert_int_equal(f->delivered, 520);
+    cafka_producer_free(f->producer);
+    f->producer = NULL;
+    cafka_loop_free(loop);
+}
+
+/* Records without a key avoid the partition whose broker is slow (KIP-794). */
+static void a_slow_broker_gets_less(void **state)
+{
+    struct producer_fixture *f = *state;
+    f->cluster.topics[0].partitions = 3;
+    for (int i = 0; i < 3; i++)
+        f->cluster.topics[0].leader[i] = 1 + i;
+    set(f, "max.in.flight.requests.per.connection", "1");
+    set(f, "batch.size", "1000");
+    set(f, "linger.ms", "0");
+    start(f);
+    f->slow_broker = 2;
+    cafka_error err;
+    for (int i = 0; i < 6000; i++) {
+        assert_int_equal(try_record(f, -1, 100, &err), 0);
+        if (i % 10 == 9)
+            sim_advance_ms(f->sim, 5);
+    }
+    int total = 0;
+    flush(f);
+    for (int i = 0; i < 3; i++)
+        total += f->logs[i].count;
+    assert_int_equal(total, 6000);
+    assert_true(f->logs[1].count < f->logs[0].count / 2);
+    assert_true(f->logs[1].count < f->logs[2].count / 2);
+}
+
 /* --- topics --- */
+
+static void a_topic_made_anew_goes_on_under_its_new_id(void **state)
+{
+    struct producer_fixture *f = *state;
+    set(f, "linger.ms", "0");
+    start(f);
+    send_records(f, 10);
+    flush(f);
+    first_topic(f)->id.bytes[0] ^= 1; /* deleted, and made again */
+    memset(&f->logs[0], 0, sizeof f->logs[0]);
+    for (int i = 0; i < 5; i++) {
+        send_records(f, 10);
+        sim_advance_ms(f->sim, 50);
+    }
+    flush(f);
+    assert_log_is(f, 10, 60);
+    assert_int_equal(f->failed, 0);
+}
+
+static void a_grown_topic_is_used_whole(void **state)
+{
+    struct producer_fixture *f = *state;
+    set(f, "metadata.max.age.ms", "1000");
+    set(f, "batch.size", "500");
+    start(f);
+    cafka_error err;
+    int32_t count;
+    assert_int_equal(try_record(f, -1, 100, &err), 0);
+    f->cluster.topics[0].partitions = 4;
+    for (int i = 0; i < 4; i++)
+        f->cluster.topics[0].leader[i] = 1 + i % 3;
+    sim_advance_ms(f->sim, 3000);
+    assert_int_equal(cafka_producer_partitions(f->producer, "orders", 0, &count, &err), 0);
+    assert_int_equal(count, 4);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(try_record(f, -1, 100, &err), 0);
+    flush(f);
+    for (int i = 0; i < 4; i++)
+        assert_true(f->logs[i].count > 50);
+}
 
 static void an_unknown_topic_is_an_error_in_time(void **state)
 {
@@ -637,6 +730,10 @@ int main(void)
         WORLD_TEST(send_wait_returns_the_records_own_result),
         WORLD_TEST(send_many_takes_them_all),
         WORLD_TEST(queued_callbacks_run_in_dispatch),
+        WORLD_TEST(an_external_loop_is_run_by_who_waits),
+        WORLD_TEST(a_slow_broker_gets_less),
+        WORLD_TEST(a_topic_made_anew_goes_on_under_its_new_id),
+        WORLD_TEST(a_grown_topic_is_used_whole),
         WORLD_TEST(an_unknown_topic_is_an_error_in_time),
         WORLD_TEST(a_topic_that_is_forbidden_fails_at_once),
         WORLD_TEST(a_partition_that_is_not_there_yet_is_waited_for),

@@ -4,6 +4,9 @@
 #include "producer_fixture.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "producer/room.h"
 
@@ -198,12 +201,80 @@ static void a_close_among_senders_loses_no_report(void **state)
     close_real_world(w);
 }
 
+/* --- what needs the real world, though not many threads --- */
+
+static atomic_bool callback_may_end, callback_runs;
+
+static void hold_on(cafka_producer *producer, cafka_delivery *delivery, void *user)
+{
+    (void)producer, (void)delivery, (void)user;
+    atomic_store(&callback_runs, true);
+    while (!atomic_load(&callback_may_end))
+        sched_yield();
+}
+
+/* A callback of the application that does not return must not keep close from returning. */
+static void close_does_not_wait_for_a_stuck_callback(void **state)
+{
+    (void)state;
+    struct world *w = open_real_world();
+    cafka_error err;
+    cafka_config_on_delivery(w->f.config, hold_on, w);
+    set(&w->f, "linger.ms", "0");
+    assert_int_equal(cafka_producer_new(&w->f.producer, w->f.config, &err), 0);
+    cafka_record record = {.topic = "orders", .value = "\0\0\0\1", .value_size = 4};
+    assert_int_equal(cafka_producer_send(w->f.producer, &record, &err), 0);
+    while (!atomic_load(&callback_runs))
+        sched_yield();
+    assert_int_equal(cafka_producer_close(w->f.producer, 50, &err), CAFKA_ERR_TIMEOUT);
+    assert_non_null(strstr(err.message, "callback"));
+    atomic_store(&callback_may_end, true);
+    assert_int_equal(cafka_producer_close(w->f.producer, 10000, &err), 0);
+    close_real_world(w);
+}
+
+static int use_in_child(cafka_producer *producer)
+{
+    cafka_error err;
+    cafka_record record = {.topic = "orders", .value = "\0\0\0\1", .value_size = 4};
+    size_t accepted;
+    bool good = cafka_producer_send(producer, &record, &err) == CAFKA_ERR_FORKED &&
+                cafka_producer_send_many(producer, &record, 1, &accepted, &err) == CAFKA_ERR_FORKED &&
+                cafka_producer_send_wait(producer, &record, NULL, &err) == CAFKA_ERR_FORKED &&
+                cafka_producer_flush(producer, -1, &err) == CAFKA_ERR_FORKED &&
+                cafka_producer_close(producer, -1, &err) == CAFKA_ERR_FORKED;
+    cafka_producer_free(producer);
+    return good ? 0 : 1;
+}
+
+static void a_child_process_gets_an_error_and_the_parent_goes_on(void **state)
+{
+    (void)state;
+    struct world *w = open_real_world();
+    cafka_error err;
+    assert_int_equal(cafka_producer_new(&w->f.producer, w->f.config, &err), 0);
+    cafka_record record = {.topic = "orders", .value = "\0\0\0\1", .value_size = 4};
+    assert_int_equal(cafka_producer_send(w->f.producer, &record, &err), 0);
+    pid_t child = fork();
+    if (!child)
+        _exit(use_in_child(w->f.producer));
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(cafka_producer_send(w->f.producer, &record, &err), 0);
+    assert_int_equal(cafka_producer_close(w->f.producer, 10000, &err), 0);
+    assert_int_equal(atomic_load(&w->delivered), 2);
+    close_real_world(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eight_threads_lose_and_mix_up_nothing),
         cmocka_unit_test(threads_share_little_memory),
         cmocka_unit_test(a_close_among_senders_loses_no_report),
+        cmocka_unit_test(close_does_not_wait_for_a_stuck_callback),
+        cmocka_unit_test(a_child_process_gets_an_error_and_the_parent_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
