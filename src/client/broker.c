@@ -41,17 +41,26 @@ static void on_writable(void *owner)
     tell_writable(lane);
 }
 
-/* A broker that closes a connection it has served is daily life; one that cannot be reached is news. */
+static bool is_unreachable(int code)
+{
+    return code == CAFKA_ERR_TRANSPORT || code == CAFKA_ERR_TIMEOUT || code == CAFKA_ERR_RESOLVE;
+}
+
+/*
+ * A broker that closes a connection it has served is daily life; one that cannot be reached is news,
+ * whether it refuses one time and keeps silent the next.
+ */
 static void report_down(struct broker_lane *lane, const cafka_error *why)
 {
-    struct client *client = lane->broker->client;
+    struct broker *broker = lane->broker;
+    struct client *client = broker->client;
+    bool served = lane->was_ready && why->code == CAFKA_ERR_TRANSPORT;
     if (!why->code)
         return;
-    if (lane->was_ready && why->code == CAFKA_ERR_TRANSPORT)
+    if (served || (is_unreachable(why->code) && is_unreachable(broker->told_error)))
         log_info(client->log, "%s", why->message);
     else
-        client_report(client, &lane->broker->told_error, why, NULL, -1,
-                      lane->broker->id < 0 ? -1 : lane->broker->id);
+        client_report(client, &broker->told_error, why, NULL, -1, broker->id < 0 ? -1 : broker->id);
 }
 
 static void on_down(void *owner, const cafka_error *why)

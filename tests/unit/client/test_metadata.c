@@ -403,6 +403,24 @@ static void with_all_brokers_down_the_reason_is_told_once(void **state)
     assert_true(test_run_until(f->loop, metadata_is_ready, f, 2000));
 }
 
+static void a_broker_that_refuses_and_then_hangs_is_told_once(void **state)
+{
+    struct client_fixture *f = *state;
+    char bootstrap[64];
+    script_bootstrap(&f->cluster, 1, bootstrap, sizeof bootstrap);
+    fixture_set(f, "bootstrap.servers", bootstrap);
+    script_broker_down(&f->cluster.brokers[0]);
+    fixture_make_client(f);
+    client_start(&f->client);
+    test_run_ms(f->loop, 300);
+    f->cluster.brokers[0].mute = true;
+    script_broker_up(&f->cluster.brokers[0]);
+    test_run_ms(f->loop, 1000);
+    script_broker_down(&f->cluster.brokers[0]);
+    test_run_ms(f->loop, 300);
+    assert_int_equal(f->events, 1);
+}
+
 static bool asked_a_cluster(void *arg)
 {
     return script_count(arg, API_METADATA) > 0;
@@ -488,6 +506,7 @@ int main(void)
         CLIENT_TEST(a_name_that_does_not_resolve_is_passed_over),
         CLIENT_TEST(each_address_of_a_name_can_be_a_server_of_its_own),
         CLIENT_TEST(with_all_brokers_down_the_reason_is_told_once),
+        CLIENT_TEST(a_broker_that_refuses_and_then_hangs_is_told_once),
         CLIENT_TEST(with_no_known_broker_left_it_starts_again_from_bootstrap),
         CLIENT_TEST(a_broker_may_send_the_client_back_to_bootstrap),
         CLIENT_TEST(without_recovery_it_keeps_to_the_brokers_it_knows),

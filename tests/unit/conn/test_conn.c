@@ -672,6 +672,19 @@ static void a_broker_that_comes_back_is_found_again(void **state)
     f->reopen = false;
 }
 
+static void a_broker_that_comes_back_older_is_asked_for_its_versions_again(void **state)
+{
+    struct fixture *f = *state;
+    make_ready(f);
+    int newest = conn_version(f->conn, API_HEARTBEAT, -1);
+    script_broker_down(f->broker);
+    assert_true(test_run_until(f->loop, is_down, f, 1000));
+    f->broker->max_version[API_HEARTBEAT] = (int16_t)(newest - 1);
+    script_broker_up(f->broker);
+    make_ready(f);
+    assert_int_equal(conn_version(f->conn, API_HEARTBEAT, -1), newest - 1);
+}
+
 static void an_idle_connection_is_closed_without_an_error(void **state)
 {
     struct fixture *f = *state;
@@ -955,6 +968,7 @@ int main(void)
         TEST(garbage_instead_of_versions_is_an_error),
         TEST(attempts_come_at_doubled_intervals_up_to_the_maximum),
         TEST(a_broker_that_comes_back_is_found_again),
+        TEST(a_broker_that_comes_back_older_is_asked_for_its_versions_again),
         TEST(an_idle_connection_is_closed_without_an_error),
         TEST(a_broker_that_moved_is_left_once_it_has_answered),
         TEST(every_address_of_a_name_is_tried),
