@@ -231,17 +231,20 @@ static int run_rounds(struct cafka_admin *admin, struct round *r, int64_t deadli
 {
     const struct client_settings *settings = &admin->settings.client;
     struct backoff backoff = {settings->retry_backoff_ms, settings->retry_backoff_max_ms, 0};
-    for (;;) {
-        int rc = find_leaders(admin, r, left_ms(admin, deadline), err);
+    for (int round = 0;; round++) {
+        cafka_error failure = {0};
+        int rc = find_leaders(admin, r, left_ms(admin, deadline), &failure);
+        if (rc == CAFKA_ERR_TIMEOUT && round > 0)
+            return CAFKA_OK; /* the queries say what was in the way before */
         if (!rc)
-            rc = ask_leaders(admin, r, deadline, err);
+            rc = ask_leaders(admin, r, deadline, &failure);
         if (rc)
-            return rc;
+            return error_set_flags(err, rc, failure.flags, "%s", failure.message);
         if (all_decided(r))
             return CAFKA_OK;
         rc = admin_pause(admin, &backoff, deadline, NULL);
         if (rc == CAFKA_ERR_TIMEOUT)
-            return CAFKA_OK; /* the queries say what was in the way */
+            return CAFKA_OK;
         if (rc)
             return error_set(err, rc, "waiting for leaders was interrupted");
     }

@@ -2,7 +2,8 @@
  * test_world.h - the world that a test of the client lives in, and running a loop in it.
  *
  * It is the simulated one, so that seconds pass in no time and a test is the same every time; with
- * CAFKA_TEST_WORLD=real in the environment the same tests run on real sockets and a real clock.
+ * CAFKA_TEST_WORLD=real in the environment the same tests run on real sockets and a real clock, and
+ * CAFKA_TEST_SEED is another simulated world.
  */
 #ifndef CAFKA_TESTS_TEST_WORLD_H
 #define CAFKA_TESTS_TEST_WORLD_H
@@ -21,13 +22,13 @@ struct test_world {
 
 static inline void test_world_open(struct test_world *world)
 {
-    const char *wish = getenv("CAFKA_TEST_WORLD");
+    const char *wish = getenv("CAFKA_TEST_WORLD"), *seed = getenv("CAFKA_TEST_SEED");
     cafka_error err = {0};
     world->sim = NULL;
     world->env = cafka_env_real();
     if (wish && !strcmp(wish, "real"))
         return;
-    if (sim_new(&world->sim, 1, &err))
+    if (sim_new(&world->sim, seed ? strtoull(seed, NULL, 10) : 1, &err))
         abort();
     world->env = sim_env(world->sim);
 }
