@@ -12,6 +12,7 @@
 #include "mockbroker/cluster.h"
 #include "mockbroker/config_answer.h"
 #include "mockbroker/controller/controller.h"
+#include "mockbroker/repeats.h"
 #include "protocol/error_codes.h"
 #include "protocol/messages/AlterConfigs.h"
 #include "protocol/messages/IncrementalAlterConfigs.h"
@@ -116,10 +117,17 @@ struct change {
 
 static int check_form(const struct change *change, cafka_error *err)
 {
+    struct repeats names = {0};
+    bool repeated = false;
     for (size_t i = 0; i < change->count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (str_equal(change->configs[i].name, change->configs[j].name))
-                return error_set(err, ERR_INVALID_REQUEST, "Error due to duplicate config keys");
+        repeats_add(&names, change->configs[i].name.data, change->configs[i].name.size, (int32_t)i);
+    for (size_t i = 0; i < change->count; i++)
+        repeated |= repeats_are_many(&names, change->configs[i].name.data, change->configs[i].name.size);
+    repeats_fini(&names);
+    if (names.failed)
+        return error_set(err, CAFKA_ERR_MEMORY, "no memory for a change of configs");
+    if (repeated)
+        return error_set(err, ERR_INVALID_REQUEST, "Error due to duplicate config keys");
     for (size_t i = 0; i < change->count; i++)
         if (change->configs[i].op != CONFIG_OP_DELETE && !change->configs[i].value.data)
             return error_set(err, ERR_INVALID_REQUEST, "Null value not supported for : %.*s",
@@ -160,6 +168,18 @@ static int make_change(struct request_context *ctx, const struct change *change,
     return is_local_error(rc) ? ERR_UNKNOWN_SERVER_ERROR : rc;
 }
 
+/* Type and name of a resource as one key. */
+static struct str resource_key(struct request_context *ctx, int type, struct str name)
+{
+    char *key = request_alloc(ctx, name.size + 1);
+    if (!key)
+        return str_of("");
+    key[0] = (char)type;
+    if (name.size)
+        memcpy(key + 1, name.data, name.size);
+    return (struct str){key, name.size + 1};
+}
+
 typedef struct incremental_alter_configs_request_alter_configs_resource incremental_resource;
 typedef struct alter_configs_request_alter_configs_resource legacy_resource;
 
@@ -193,15 +213,19 @@ void api_incremental_alter_configs(struct request_context *ctx)
     int32_t count = in->resources_count > 0 ? in->resources_count : 0;
     incremental_alter_configs_response_init(&out);
     out.responses = request_calloc(ctx, (size_t)count + 1, sizeof *out.responses);
-    bool ok = out.responses;
+    struct str *keys = request_calloc(ctx, (size_t)count + 1, sizeof *keys);
+    struct repeats resources = {0};
+    bool ok = out.responses && keys;
+    for (int32_t i = 0; ok && i < count; i++) {
+        keys[i] = resource_key(ctx, in->resources[i].resource_type, in->resources[i].resource_name);
+        repeats_add(&resources, keys[i].data, keys[i].size, i);
+    }
+    ok = ok && !resources.failed;
     for (int32_t i = 0; ok && i < count; i++) {
         const incremental_resource *r = &in->resources[i];
         struct change change;
         cafka_error why = {0};
-        bool repeated = false;
-        for (int32_t j = 0; j < count; j++)
-            repeated |= j != i && in->resources[j].resource_type == r->resource_type &&
-                        str_equal(in->resources[j].resource_name, r->resource_name);
+        bool repeated = repeats_are_many(&resources, keys[i].data, keys[i].size);
         ok = read_incremental(ctx, r, &change);
         int code = ok ? make_change(ctx, &change, repeated, false, in->validate_only, &why) : 0;
         out.responses[out.responses_count++] =
@@ -211,6 +235,7 @@ void api_incremental_alter_configs(struct request_context *ctx)
                 .resource_type = r->resource_type,
                 .resource_name = r->resource_name};
     }
+    repeats_fini(&resources);
     if (ok)
         request_respond(ctx, &out);
     else
@@ -224,15 +249,19 @@ void api_alter_configs(struct request_context *ctx)
     int32_t count = in->resources_count > 0 ? in->resources_count : 0;
     alter_configs_response_init(&out);
     out.responses = request_calloc(ctx, (size_t)count + 1, sizeof *out.responses);
-    bool ok = out.responses;
+    struct str *keys = request_calloc(ctx, (size_t)count + 1, sizeof *keys);
+    struct repeats resources = {0};
+    bool ok = out.responses && keys;
+    for (int32_t i = 0; ok && i < count; i++) {
+        keys[i] = resource_key(ctx, in->resources[i].resource_type, in->resources[i].resource_name);
+        repeats_add(&resources, keys[i].data, keys[i].size, i);
+    }
+    ok = ok && !resources.failed;
     for (int32_t i = 0; ok && i < count; i++) {
         const legacy_resource *r = &in->resources[i];
         struct change change;
         cafka_error why = {0};
-        bool repeated = false;
-        for (int32_t j = 0; j < count; j++)
-            repeated |= j != i && in->resources[j].resource_type == r->resource_type &&
-                        str_equal(in->resources[j].resource_name, r->resource_name);
+        bool repeated = repeats_are_many(&resources, keys[i].data, keys[i].size);
         ok = read_legacy(ctx, r, &change);
         int code = ok ? make_change(ctx, &change, repeated, true, in->validate_only, &why) : 0;
         out.responses[out.responses_count++] =
@@ -242,6 +271,7 @@ void api_alter_configs(struct request_context *ctx)
                 .resource_type = r->resource_type,
                 .resource_name = r->resource_name};
     }
+    repeats_fini(&resources);
     if (ok)
         request_respond(ctx, &out);
     else

@@ -14,6 +14,9 @@
 #include "protocol/messages/ConfigRecord.h"
 #include "util/alloc.h"
 
+/* Names of one request: more than there are of any kind of resource. */
+enum { CHANGES_MAX = 1000 };
+
 /* The configs of a resource as they will be. */
 struct draft {
     struct config_entry *entries; /* value NULL: deleted */
@@ -248,6 +251,8 @@ int controller_alter_configs(struct controller *c, int type, struct str name,
     struct draft draft = {0};
     struct record_list records = {0};
     int rc = check_resource(c, type, name, err);
+    if (!rc && count > CHANGES_MAX)
+        rc = error_set(err, ERR_INVALID_REQUEST, "%zu configs of one resource are too many", count);
     if (!rc)
         rc = draft_from(&draft, current, replace, err);
     for (size_t i = 0; !rc && i < count; i++)

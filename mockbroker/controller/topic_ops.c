@@ -9,6 +9,7 @@
 #include "mockbroker/config_answer.h"
 #include "mockbroker/controller/controller.h"
 #include "mockbroker/controller/placer.h"
+#include "mockbroker/repeats.h"
 #include "mockbroker/topic_config.h"
 #include "protocol/error_codes.h"
 #include "protocol/messages/ConfigRecord.h"
@@ -103,19 +104,18 @@ static int place_as_told(struct controller *c, const new_topic *topic, struct ar
     bool gap = false;
     for (int32_t i = 0; i < count; i++) {
         const struct create_topics_request_creatable_replica_assignment *a = &topic->assignments[i];
-        for (int32_t j = 0; j < i; j++)
-            if (topic->assignments[j].partition_index == a->partition_index)
-                return error_set(err, ERR_INVALID_REPLICA_ASSIGNMENT,
-                                 "Found multiple manual partition assignments for partition %d",
-                                 (int)a->partition_index);
+        bool inside = a->partition_index >= 0 && a->partition_index < count;
+        if (inside && by_index[a->partition_index])
+            return error_set(err, ERR_INVALID_REPLICA_ASSIGNMENT,
+                             "Found multiple manual partition assignments for partition %d",
+                             (int)a->partition_index);
         int rc = check_assignment(c, a->broker_ids, a->broker_ids_count, i ? replicas : -1, err);
         if (!rc)
             rc = check_some_live(c, a->broker_ids, a->broker_ids_count, a->partition_index, err);
         if (rc)
             return rc;
-        if (a->partition_index < 0 || a->partition_index >= count)
-            gap = true;
-        else
+        gap |= !inside;
+        if (inside)
             by_index[a->partition_index] = a->broker_ids;
     }
     if (gap)
@@ -234,7 +234,10 @@ static int add_configs(struct record_list *records, struct str topic,
 
 typedef struct create_topics_response_creatable_topic_result create_result;
 
-/* Of two values of one name the last counts, in the place of the first. */
+/*
+ * Of two values of one name the last counts, in the place of the first. More names than there are
+ * configs hold an unknown one already: the rest is not looked at.
+ */
 static int read_configs(const new_topic *topic, struct arena *arena, struct config_entry **out,
                         size_t *out_count, cafka_error *err)
 {
@@ -244,7 +247,7 @@ static int read_configs(const new_topic *topic, struct arena *arena, struct conf
                      sizeof *entries);
     if (!entries)
         return no_memory(err);
-    for (int32_t i = 0; i < topic->configs_count; i++) {
+    for (int32_t i = 0; i < topic->configs_count && count <= topic_config_def_count; i++) {
         struct str name = topic->configs[i].name, value = topic->configs[i].value;
         size_t at = 0;
         while (at < count && !str_is(name, entries[at].name))
@@ -330,22 +333,6 @@ static int create_topic(struct controller *c, const new_topic *topic, struct rec
     return rc;
 }
 
-static bool named_before(const struct create_topics_request *in, int32_t index)
-{
-    for (int32_t i = 0; i < index; i++)
-        if (str_equal(in->topics[i].name, in->topics[index].name))
-            return true;
-    return false;
-}
-
-static bool named_again(const struct create_topics_request *in, int32_t index)
-{
-    for (int32_t i = 0; i < in->topics_count; i++)
-        if (i != index && str_equal(in->topics[i].name, in->topics[index].name))
-            return true;
-    return false;
-}
-
 static int64_t partitions_asked(const struct controller *c, const struct create_topics_request *in)
 {
     int64_t sum = 0;
@@ -361,12 +348,11 @@ static int64_t partitions_asked(const struct controller *c, const struct create_
     return sum;
 }
 
-static int refuse_or_create(struct controller *c, const struct create_topics_request *in,
-                            int32_t index, bool too_many, struct record_list *records,
-                            struct arena *arena, create_result *out, cafka_error *err)
+static int refuse_or_create(struct controller *c, const new_topic *topic, bool repeated,
+                            bool too_many, struct record_list *records, struct arena *arena,
+                            create_result *out, cafka_error *err)
 {
-    const new_topic *topic = &in->topics[index];
-    if (named_again(in, index))
+    if (repeated)
         return error_set(err, ERR_INVALID_REQUEST, "Duplicate topic name.");
     if (str_is(topic->name, CLUSTER_METADATA))
         return error_set(err, ERR_INVALID_REQUEST,
@@ -388,17 +374,22 @@ int controller_create_topics(struct controller *c, const struct create_topics_re
     out->topics = arena_calloc(arena, (size_t)count + 1, sizeof *out->topics);
     if (!out->topics)
         return no_memory(err);
-    int rc = CAFKA_OK;
+    struct repeats names = {0};
+    for (int32_t i = 0; i < count; i++)
+        repeats_add(&names, in->topics[i].name.data, in->topics[i].name.size, i);
+    int rc = names.failed ? no_memory(err) : CAFKA_OK;
     for (int32_t i = 0; !rc && i < count; i++) {
-        if (named_before(in, i))
+        struct str name = in->topics[i].name;
+        if (!repeats_is_first(&names, name.data, name.size, i))
             continue;
         create_result *result = &out->topics[out->topics_count++];
         create_topics_response_creatable_topic_result_init(result);
-        result->name = in->topics[i].name;
+        result->name = name;
         result->error_message = (struct str){0};
         size_t before = records.count;
         cafka_error why = {0};
-        int code = refuse_or_create(c, in, i, too_many, &records, arena, result, &why);
+        int code = refuse_or_create(c, &in->topics[i], repeats_are_many(&names, name.data, name.size),
+                                    too_many, &records, arena, result, &why);
         if (!code)
             continue;
         if (is_local_error(code))
@@ -411,6 +402,7 @@ int controller_create_topics(struct controller *c, const struct create_topics_re
     if (!rc && !in->validate_only)
         rc = controller_commit(c, &records, err);
     record_list_fini(&records);
+    repeats_fini(&names);
     return rc;
 }
 
@@ -419,53 +411,42 @@ int controller_create_topics(struct controller *c, const struct create_topics_re
 typedef struct delete_topics_response_deletable_topic_result delete_result;
 typedef struct delete_topics_request_delete_topic_state doomed;
 
-static struct uuid id_of(const struct controller *c, const doomed *d)
-{
-    const struct topic_image *topic = d->name.data ? image_topic(&c->image, d->name) : NULL;
-    return topic ? topic->id : d->topic_id;
-}
+/* What is to be deleted, seen as a whole. */
+struct doom {
+    doomed *list;
+    int32_t count;
+    struct repeats names, ids; /* as given */
+    struct repeats topics;     /* ids that both were given, and names stand for */
+};
 
-/* How often something equal is named; and is this the first of them? */
-static int same_named(const doomed *list, int32_t count, int32_t index, bool *first)
+static void look_at(const struct controller *c, struct doom *all)
 {
-    int n = 0;
-    *first = true;
-    for (int32_t i = 0; i < count; i++) {
-        bool both = list[i].name.data && list[index].name.data;
-        bool neither = !list[i].name.data && !list[index].name.data;
-        if ((both && str_equal(list[i].name, list[index].name)) ||
-            (neither && uuid_equal(list[i].topic_id, list[index].topic_id))) {
-            n++;
-            if (i < index)
-                *first = false;
-        }
+    for (int32_t i = 0; i < all->count; i++) {
+        const doomed *d = &all->list[i];
+        const struct topic_image *topic = d->name.data ? image_topic(&c->image, d->name) : NULL;
+        struct uuid id = topic ? topic->id : d->topic_id;
+        if (d->name.data)
+            repeats_add(&all->names, d->name.data, d->name.size, i);
+        else
+            repeats_add(&all->ids, &id, sizeof id, i);
+        /* Each name and each id once, so that two of them are one of each. */
+        bool first = d->name.data ? repeats_is_first(&all->names, d->name.data, d->name.size, i)
+                                  : repeats_is_first(&all->ids, &id, sizeof id, i);
+        if (first && !uuid_is_zero(id))
+            repeats_add(&all->topics, &id, sizeof id, i);
     }
-    return n;
 }
 
-/* Is the topic of this name also named by its id (or the other way round)? */
-static bool named_both_ways(const struct controller *c, const doomed *list, int32_t count,
-                            int32_t index)
+static int check_doomed(const struct controller *c, const struct doom *all, const doomed *d,
+                        bool repeated, const struct topic_image **topic, cafka_error *err)
 {
-    struct uuid id = id_of(c, &list[index]);
-    for (int32_t i = 0; i < count; i++)
-        if (!list[i].name.data != !list[index].name.data && uuid_equal(id_of(c, &list[i]), id) &&
-            !uuid_is_zero(id))
-            return true;
-    return false;
-}
-
-static int check_doomed(const struct controller *c, const doomed *list, int32_t count,
-                        int32_t index, int same, const struct topic_image **topic, cafka_error *err)
-{
-    const doomed *d = &list[index];
     bool has_id = !uuid_is_zero(d->topic_id);
     if (d->name.data && has_id)
         return error_set(err, ERR_INVALID_REQUEST,
                          "You may not specify both topic name and topic id.");
     if (!d->name.data && !has_id)
         return error_set(err, ERR_INVALID_REQUEST, "Neither topic name nor id were specified.");
-    if (same > 1)
+    if (repeated)
         return error_set(err, ERR_INVALID_REQUEST, "Duplicate topic %s.",
                          d->name.data ? "name" : "id");
     *topic = d->name.data ? image_topic(&c->image, d->name)
@@ -475,28 +456,30 @@ static int check_doomed(const struct controller *c, const doomed *list, int32_t 
                                         "This server does not host this topic-partition.")
                             : error_set(err, ERR_UNKNOWN_TOPIC_ID,
                                         "This server does not host this topic ID.");
-    if (named_both_ways(c, list, count, index))
+    if (repeats_are_many(&all->topics, &(*topic)->id, sizeof(*topic)->id))
         return error_set(err, ERR_INVALID_REQUEST,
                          "The provided topic name maps to an ID that was already supplied.");
     return CAFKA_OK;
 }
 
-static int doom(const struct controller *c, const doomed *list, int32_t count, int32_t index,
-                struct record_list *records, struct arena *arena,
-                struct delete_topics_response *out, cafka_error *err)
+static int doom_one(const struct controller *c, const struct doom *all, int32_t index,
+                    struct record_list *records, struct arena *arena,
+                    struct delete_topics_response *out, cafka_error *err)
 {
-    bool first;
-    int same = same_named(list, count, index, &first);
+    const doomed *d = &all->list[index];
+    const struct repeats *same = d->name.data ? &all->names : &all->ids;
+    const void *key = d->name.data ? (const void *)d->name.data : &d->topic_id;
+    size_t size = d->name.data ? d->name.size : sizeof d->topic_id;
     const struct topic_image *topic = NULL;
     cafka_error why = {0};
-    int code = check_doomed(c, list, count, index, same, &topic, &why);
+    int code = check_doomed(c, all, d, repeats_are_many(same, key, size), &topic, &why);
     /* Things named twice get one answer; a topic named both ways gets its name's. */
-    if (!first || (topic && code && !list[index].name.data))
+    if (!repeats_is_first(same, key, size, index) || (topic && code && !d->name.data))
         return CAFKA_OK;
     delete_result *result = &out->responses[out->responses_count++];
     delete_topics_response_deletable_topic_result_init(result);
-    result->name = topic ? keep(arena, topic->name) : list[index].name;
-    result->topic_id = topic ? topic->id : list[index].topic_id;
+    result->name = topic ? keep(arena, topic->name) : d->name;
+    result->topic_id = topic ? topic->id : d->topic_id;
     if (code) {
         result->error_code = (int16_t)code;
         result->error_message = keep(arena, why.message);
@@ -534,6 +517,7 @@ int controller_delete_topics(struct controller *c, const struct delete_topics_re
         count = 0;
     delete_topics_response_init(out);
     doomed *list = arena_calloc(arena, (size_t)count + 1, sizeof *list);
+    struct doom all = {.list = list, .count = count};
     out->responses = arena_calloc(arena, (size_t)count + 1, sizeof *out->responses);
     if (!list || !out->responses)
         return no_memory(err);
@@ -544,12 +528,16 @@ int controller_delete_topics(struct controller *c, const struct delete_topics_re
         return CAFKA_OK;
     }
     struct record_list records = {0};
-    int rc = CAFKA_OK;
+    look_at(c, &all);
+    int rc = all.names.failed || all.ids.failed || all.topics.failed ? no_memory(err) : CAFKA_OK;
     for (int32_t i = 0; !rc && i < count; i++)
-        rc = doom(c, list, count, i, &records, arena, out, err);
+        rc = doom_one(c, &all, i, &records, arena, out, err);
     if (!rc)
         rc = controller_commit(c, &records, err);
     record_list_fini(&records);
+    repeats_fini(&all.names);
+    repeats_fini(&all.ids);
+    repeats_fini(&all.topics);
     return rc;
 }
 
@@ -602,13 +590,11 @@ static int place_growth(struct controller *c, const struct topic_image *topic, c
     return CAFKA_OK;
 }
 
-static int grow(struct controller *c, const struct create_partitions_request *in, int32_t index,
-                struct record_list *records, struct arena *arena, cafka_error *err)
+static int grow(struct controller *c, const growing *g, bool repeated, struct record_list *records,
+                struct arena *arena, cafka_error *err)
 {
-    const growing *g = &in->topics[index];
-    for (int32_t i = 0; i < in->topics_count; i++)
-        if (i != index && str_equal(in->topics[i].name, g->name))
-            return error_set(err, ERR_INVALID_REQUEST, "Duplicate topic name.");
+    if (repeated)
+        return error_set(err, ERR_INVALID_REQUEST, "Duplicate topic name.");
     const struct topic_image *topic = image_topic(&c->image, g->name);
     if (!topic)
         return error_set(err, ERR_UNKNOWN_TOPIC_OR_PARTITION,
@@ -634,16 +620,18 @@ int controller_create_partitions(struct controller *c, const struct create_parti
     out->results = arena_calloc(arena, (size_t)count + 1, sizeof *out->results);
     if (!out->results)
         return no_memory(err);
-    int rc = CAFKA_OK;
+    struct repeats names = {0};
+    for (int32_t i = 0; i < count; i++)
+        repeats_add(&names, in->topics[i].name.data, in->topics[i].name.size, i);
+    int rc = names.failed ? no_memory(err) : CAFKA_OK;
     for (int32_t i = 0; !rc && i < count; i++) {
-        bool answered = false;
-        for (int32_t j = 0; j < i; j++)
-            answered |= str_equal(in->topics[j].name, in->topics[i].name);
-        if (answered)
+        struct str name = in->topics[i].name;
+        if (!repeats_is_first(&names, name.data, name.size, i))
             continue;
         size_t before = records.count;
         cafka_error why = {0};
-        int code = grow(c, in, i, &records, arena, &why);
+        int code = grow(c, &in->topics[i], repeats_are_many(&names, name.data, name.size), &records,
+                        arena, &why);
         struct create_partitions_response_create_partitions_topic_result *result =
             &out->results[out->results_count++];
         create_partitions_response_create_partitions_topic_result_init(result);
@@ -660,5 +648,6 @@ int controller_create_partitions(struct controller *c, const struct create_parti
     if (!rc && !in->validate_only)
         rc = controller_commit(c, &records, err);
     record_list_fini(&records);
+    repeats_fini(&names);
     return rc;
 }
