@@ -9,7 +9,10 @@
 #include "conn/lookup.h"
 #include "util/alloc.h"
 
-enum { HEDGE_MS = 1000 }; /* a dial that takes longer gets company: another broker may be nearer */
+enum {
+    HEDGE_MS = 1000,   /* a dial that takes longer gets company: another broker may be nearer */
+    NO_MEMORY_MS = 100 /* until a connection is tried again that there was no memory for */
+};
 
 /* --- what connections tell --- */
 
@@ -95,8 +98,11 @@ struct conn *broker_conn(struct broker *broker, enum lane which)
         if (conn_new(&lane->conn, &client->conn_options, broker->host, broker->port,
                      client->max_in_flight[which], &conn_events, lane, &err)) {
             log_error(client->log, "%s", err.message);
+            lane->wanted = true;
+            calls_pump_at(client, loop_now_ms(client->loop) + NO_MEMORY_MS);
             return NULL;
         }
+        lane->wanted = false;
     }
     if (conn_state(lane->conn) == CONN_IDLE) {
         broker->tried_ms = loop_now_ms(client->loop);

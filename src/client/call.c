@@ -12,6 +12,8 @@
 
 #include "protocol/api_keys.h"
 
+enum { LOOK_AGAIN_MS = 1000 }; /* for a broker that can take a call, if nothing else makes us look */
+
 static void finish(struct call *call, const struct reply *reply)
 {
     list_remove(&call->link);
@@ -124,8 +126,14 @@ static void pump(struct client *client)
         list_push_back(&broker->lanes[call->lane].calls, link);
     }
     list_each (link, after, &client->brokers)
-        for (int i = 0; i < LANE_COUNT; i++)
-            calls_pump_lane(list_item(link, struct broker, link), (enum lane)i);
+        for (int i = 0; i < LANE_COUNT; i++) {
+            struct broker *broker = list_item(link, struct broker, link);
+            if (broker->lanes[i].wanted)
+                (void)broker_conn(broker, (enum lane)i);
+            calls_pump_lane(broker, (enum lane)i);
+        }
+    if (!list_empty(&client->orphans))
+        calls_pump_at(client, loop_now_ms(client->loop) + LOOK_AGAIN_MS);
 }
 
 void calls_on_pump_timer(struct timer *timer)
@@ -139,8 +147,13 @@ void calls_on_pump_timer(struct timer *timer)
 
 void calls_pump_soon(struct client *client)
 {
-    if (!timer_is_set(&client->pump_timer))
-        loop_timer_set(client->loop, &client->pump_timer, loop_now_ms(client->loop));
+    calls_pump_at(client, loop_now_ms(client->loop));
+}
+
+void calls_pump_at(struct client *client, int64_t at_ms)
+{
+    if (!timer_is_set(&client->pump_timer) || at_ms < client->pump_timer.deadline_ms)
+        loop_timer_set(client->loop, &client->pump_timer, at_ms);
 }
 
 void client_call(struct client *client, struct call *call, int32_t target, enum lane lane)

@@ -41,6 +41,7 @@ struct broker {
         struct conn *conn; /* NULL until it is wanted */
         struct list calls; /* struct call, waiting for the connection */
         bool was_ready;
+        bool wanted; /* there was no memory for the connection: the pump makes it */
     } lanes[LANE_COUNT];
     int64_t tried_ms; /* when a connection was asked for last; for the choice of the least loaded */
     int told_error;   /* event callback: once per cause */
@@ -181,7 +182,8 @@ void client_report(struct client *client, int *told, const cafka_error *error, c
 
 struct broker *client_broker(struct client *client, int32_t id); /* NULL: not known */
 /*
- * The connection of a lane; makes it and starts dialing as needed. NULL: no memory, or stopped.
+ * The connection of a lane; makes it and starts dialing as needed. NULL: no memory (it is made later,
+ * and broker_writable follows), or stopped.
  * Send when conn_can_send(); broker_writable tells when that may have changed.
  */
 struct conn *broker_conn(struct broker *broker, enum lane lane);

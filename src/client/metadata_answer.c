@@ -24,26 +24,43 @@ static bool port_is_good(int32_t port)
     return port > 0 && port <= UINT16_MAX;
 }
 
+static bool is_usable(const struct metadata_response_broker *b)
+{
+    return b->node_id >= 0 && port_is_good(b->port) && b->host.size;
+}
+
+/* All of them are made before any is forgotten: without memory the old ones go on serving. */
+static int make_brokers(struct metadata *m, const struct metadata_response *response, cafka_error *err)
+{
+    int usable = 0;
+    for (int32_t i = 0; i < response->brokers_count; i++) {
+        const struct metadata_response_broker *b = &response->brokers[i];
+        if (!is_usable(b)) {
+            log_warn(m->log, "broker %d has no usable address (%.*s:%d)", b->node_id, STR_ARG(b->host), b->port);
+            continue;
+        }
+        usable++;
+        if (!broker_update(m->client, b->node_id, b->host, (uint16_t)b->port, b->rack))
+            return error_set(err, CAFKA_ERR_MEMORY, "no memory for broker %d", b->node_id);
+    }
+    if (!usable)
+        return error_set_flags(err, CAFKA_ERR_PROTOCOL, CAFKA_RETRIABLE,
+                               "broker %d names no brokers at all; it may be starting", m->asked_broker);
+    return CAFKA_OK;
+}
+
 static int take_brokers(struct metadata *m, const struct metadata_response *response, cafka_error *err)
 {
     struct client *client = m->client;
     struct list *link, *after;
-    if (response->brokers_count <= 0)
-        return error_set_flags(err, CAFKA_ERR_PROTOCOL, CAFKA_RETRIABLE,
-                               "broker %d names no brokers at all; it may be starting", m->asked_broker);
+    int rc = make_brokers(m, response, err);
+    if (rc)
+        return rc;
     list_each (link, after, &client->brokers)
         list_item(link, struct broker, link)->present = false;
-    for (int32_t i = 0; i < response->brokers_count; i++) {
-        const struct metadata_response_broker *b = &response->brokers[i];
-        if (b->node_id < 0 || !port_is_good(b->port) || !b->host.size) {
-            log_warn(m->log, "broker %d has no usable address (%.*s:%d)", b->node_id, STR_ARG(b->host), b->port);
-            continue;
-        }
-        struct broker *broker = broker_update(client, b->node_id, b->host, (uint16_t)b->port, b->rack);
-        if (!broker)
-            return error_set(err, CAFKA_ERR_MEMORY, "no memory for broker %d", b->node_id);
-        broker->present = true;
-    }
+    for (int32_t i = 0; i < response->brokers_count; i++)
+        if (is_usable(&response->brokers[i]))
+            client_broker(client, response->brokers[i].node_id)->present = true;
     return CAFKA_OK;
 }
 

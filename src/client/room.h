@@ -22,6 +22,7 @@ void brokers_fini(struct client *client);
 
 /* call.c */
 void calls_pump_soon(struct client *client);
+void calls_pump_at(struct client *client, int64_t at_ms); /* or earlier, if that was asked for */
 void calls_pump_lane(struct broker *broker, enum lane lane);
 void calls_fail_all(struct client *client, int code, const char *text);
 void calls_on_pump_timer(struct timer *timer);

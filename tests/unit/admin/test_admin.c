@@ -1,12 +1,16 @@
 /*
  * test_admin.c - the admin client against scripted brokers: routing, repeating, errors of each item.
  */
+#define _POSIX_C_SOURCE 200809L /* fork, pipe */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -672,20 +676,98 @@ static void a_closed_client_takes_no_calls(void **state)
     cafka_admin_free(NULL);
 }
 
-static void without_memory_a_call_fails_and_leaks_nothing(void **state)
+/* The scripted brokers in a process of their own, so that only the client runs out of memory. */
+static pid_t start_brokers(int *stop_pipe, char *bootstrap, size_t size)
 {
-    struct fixture *f = *state;
-    cafka_cluster_info *info;
-    assert_int_equal(cafka_admin_describe_cluster(f->admin, -1, &info, &f->err), 0);
-    cafka_cluster_info_free(info);
-    /* Only what the calling thread allocates before it waits: the script shares the allocator. */
-    for (unsigned long k = 1; k <= 3; k++) {
-        cafka_new_topic topic = new_topic("t", 1, 1);
-        mem_fail_after(k, 0);
-        int rc = cafka_admin_create_topics(f->admin, &topic, 1, 0, -1, NULL, &f->err);
-        mem_fail_after(0, 0);
-        assert_int_equal(rc, CAFKA_ERR_MEMORY);
+    int ready[2], stop[2];
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(stop), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) {
+        struct fixture *f = calloc(1, sizeof *f);
+        struct loop *loop;
+        close(stop[1]);
+        fcntl(stop[0], F_SETFL, O_NONBLOCK);
+        if (loop_new(&loop, cafka_env_real(), LOOP_EXTERNAL, NULL))
+            _exit(1);
+        script_open(&f->cluster, loop, BROKERS);
+        f->cluster.handler = on_request;
+        f->cluster.user = f;
+        script_topic_add(&f->cluster, "t", 3);
+        script_bootstrap(&f->cluster, BROKERS, bootstrap, size);
+        if (write(ready[1], bootstrap, size) != (ssize_t)size)
+            _exit(1);
+        while (read(stop[0], bootstrap, 1) < 0) { /* 0: the parent has closed it, or is gone */
+            (void)loop_run(loop, 20, NULL);
+            f->cluster.request_count = f->requests = 0;
+        }
+        _exit(0);
     }
+    close(stop[0]);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], bootstrap, size), size);
+    close(ready[0]);
+    *stop_pipe = stop[1];
+    return child;
+}
+
+/* One client's life with the k-th allocation failing, or all from then on. Returns how many it made. */
+static unsigned long live_with_failure(const char *properties, unsigned long k, bool forever)
+{
+    int64_t timeout_ms = forever ? 20 : 3000;
+    cafka_admin *admin = NULL;
+    cafka_topic_list *topics = NULL;
+    cafka_offset_query query = {.topic = "t", .partition = 1, .time_ms = CAFKA_TIME_LATEST};
+    cafka_error err;
+    mem_fail_after(k, forever);
+    cafka_config *config = NULL;
+    int rc = cafka_config_new(&config, &err);
+    if (!rc)
+        rc = cafka_config_load(config, properties, &err);
+    if (!rc) {
+        cafka_config_set_log(config, NULL, NULL, CAFKA_LOG_OFF);
+        rc = cafka_admin_new(&admin, config, &err);
+    }
+    cafka_config_free(config);
+    if (!rc) {
+        rc = cafka_admin_describe_topics(admin, NULL, 0, timeout_ms, &topics, &err);
+        if (!rc)
+            rc = cafka_admin_list_offsets(admin, &query, 1, 0, timeout_ms, &err);
+        cafka_topic_list_free(topics);
+        cafka_admin_free(admin);
+    }
+    unsigned long count = mem_count();
+    mem_fail_after(0, 0);
+    if (rc != CAFKA_OK && rc != CAFKA_ERR_MEMORY && rc != CAFKA_ERR_SYSTEM &&
+        !(forever && rc == CAFKA_ERR_TIMEOUT))
+        fail_msg("allocation %lu: %s", k, err.message);
+    if (!rc)
+        assert_int_equal(query.offset, 101);
+    return count;
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    char bootstrap[256], properties[512];
+    int stop;
+    (void)state;
+    pid_t child = start_brokers(&stop, bootstrap, sizeof bootstrap);
+    snprintf(properties, sizeof properties,
+             "bootstrap.servers=%s\nretry.backoff.ms=5\nreconnect.backoff.ms=5\nreconnect.backoff.max.ms=20\n"
+             "retry.backoff.max.ms=20\n",
+             bootstrap);
+    unsigned long k = 0, count;
+    do
+        count = live_with_failure(properties, ++k, false);
+    while (k <= count);
+    assert_true(k > 50);
+    for (unsigned long first = 1; first < k; first += 4)
+        (void)live_with_failure(properties, first, true);
+    close(stop);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -716,7 +798,7 @@ int main(void)
         TEST(a_partition_that_is_not_there_has_its_own_error),
         TEST(old_brokers_answer_in_the_old_style_and_cannot_all),
         TEST(a_closed_client_takes_no_calls),
-        TEST(without_memory_a_call_fails_and_leaks_nothing),
+        cmocka_unit_test(any_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("admin", tests, NULL, NULL);
 }
