@@ -284,11 +284,20 @@ static void finish_batch(struct fetch_reader *reader)
         p->app.position = next;
 }
 
+/* Has the batch under the cursor been handed out, but for the word that it has? */
+static bool is_used_up(const struct fetch_reader *reader)
+{
+    const struct record_iter *it = &reader->records;
+    return it->count >= 0 ? it->index >= it->count : it->at >= it->end;
+}
+
 bool reader_ready(struct fetch_reader *reader)
 {
     for (;;) {
         if (reader->chunk && is_stale(reader->chunk))
             end_chunk(reader);
+        if (reader->in_batch && is_used_up(reader))
+            finish_batch(reader);
         if (!reader->chunk && !next_chunk(reader))
             return false;
         if (reader->in_batch || reader->chunk->kind == CHUNK_ERROR)
