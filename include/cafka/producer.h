@@ -84,12 +84,12 @@ CAFKA_API int cafka_producer_send_many(cafka_producer *producer, const cafka_rec
 
 /* What became of one record. */
 typedef struct cafka_delivery_report {
-    void *opaque;             /* the record's */
-    const char *topic;        /* valid as long as the producer */
+    void *opaque;      /* the record's */
+    const char *topic; /* valid as long as the producer */
     int32_t partition;
-    int code;                 /* CAFKA_OK, or why it was not delivered */
-    int64_t offset;           /* -1: not known (acks=0, a duplicate, or not delivered) */
-    int64_t timestamp_ms;     /* that the log has: the record's, or the broker's if the topic says so */
+    int code;             /* CAFKA_OK, or why it was not delivered */
+    int64_t offset;       /* -1: not known (acks=0, a duplicate, or not delivered) */
+    int64_t timestamp_ms; /* that the log has: the record's, or the broker's if the topic says so */
     const cafka_error *error; /* with a code: the text, valid in the callback; NULL from send_wait() */
     uintptr_t reserved[2];
 } cafka_delivery_report;

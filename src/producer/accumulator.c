@@ -6,7 +6,8 @@
 #include "util/alloc.h"
 
 enum {
-    BLOCK_MAX = 16384, /* bytes of batch in a usual block: a small file's worth, whatever batch.size is */
+    BLOCK_MAX =
+        16384, /* bytes of batch in a usual block: a small file's worth, whatever batch.size is */
     BLOCK_MIN = 1024,
     CODEC_GROWTH = 8 /* with a codec a batch grows to so many times batch.size, raw */
 };
@@ -42,8 +43,8 @@ static size_t record_limit(const struct producer_settings *settings)
     return request < memory ? request : memory;
 }
 
-int accumulator_init(struct accumulator *a, const cafka_env *env, const struct producer_settings *settings,
-                     cafka_error *err)
+int accumulator_init(struct accumulator *a, const cafka_env *env,
+                     const struct producer_settings *settings, cafka_error *err)
 {
     *a = (struct accumulator){.env = env,
                               .batch_size = (size_t)settings->batch_size_bytes,
@@ -84,7 +85,10 @@ void accumulator_fini(struct accumulator *a)
 
 int partition_init(struct partition *p, struct cafka_topic *topic, int32_t index, cafka_error *err)
 {
-    *p = (struct partition){.topic = topic, .index = index, .confirmed_broker = -1, .confirmed_epoch = -1};
+    *p = (struct partition){.topic = topic,
+                            .index = index,
+                            .confirmed_broker = -1,
+                            .confirmed_epoch = -1};
     list_init(&p->closed);
     list_init(&p->queue);
     list_init(&p->in_flight);
@@ -143,8 +147,8 @@ static void enter_block(struct accumulator *a, struct partition *p, struct block
     atomic_fetch_add_explicit(&p->queued_blocks, 1, memory_order_relaxed);
 }
 
-static void open_batch(struct accumulator *a, struct partition *p, struct block *block, int64_t timestamp,
-                       size_t rest)
+static void open_batch(struct accumulator *a, struct partition *p, struct block *block,
+                       int64_t timestamp, size_t rest)
 {
     struct producer_batch *batch = producer_batch_init(block, p);
     batch->slots = a->slots;
@@ -164,7 +168,8 @@ static void chain_block(struct accumulator *a, struct partition *p, struct block
     p->open->last->used = (uint32_t)last_block_bytes(p);
     struct block *last = p->open->last;
     if (a->slots)
-        last->slots = (uint32_t)((size_t)(last->data + last->capacity - p->limit) / sizeof(struct slot));
+        last->slots =
+            (uint32_t)((size_t)(last->data + last->capacity - p->limit) / sizeof(struct slot));
     if (a->codec == CODEC_NONE)
         producer_batch_sum_block(p->open, last);
     last->next = block;
@@ -180,7 +185,8 @@ struct producer_batch *partition_close_locked(struct accumulator *a, struct part
     struct block *last = batch->last;
     last->used = (uint32_t)last_block_bytes(p);
     if (a->slots)
-        last->slots = (uint32_t)((size_t)(last->data + last->capacity - p->limit) / sizeof(struct slot));
+        last->slots =
+            (uint32_t)((size_t)(last->data + last->capacity - p->limit) / sizeof(struct slot));
     batch->count = p->count;
     batch->base_timestamp = p->base_timestamp;
     batch->max_timestamp = p->max_timestamp;
@@ -193,7 +199,8 @@ struct producer_batch *partition_close_locked(struct accumulator *a, struct part
 }
 
 /* The block for a record that found no room, from what the caller brought or from the pool. */
-static int get_block(struct accumulator *a, size_t capacity, struct block **spare, struct block **out)
+static int get_block(struct accumulator *a, size_t capacity, struct block **spare,
+                     struct block **out)
 {
     if (*spare && (*spare)->capacity >= capacity) {
         *out = *spare;
@@ -203,8 +210,9 @@ static int get_block(struct accumulator *a, size_t capacity, struct block **spar
     return memory_pool_try(&a->pool, capacity, out);
 }
 
-static int make_room(struct accumulator *a, struct partition *p, const struct append *append, size_t limit,
-                     struct block **spare, struct append_outcome *outcome, size_t *needed)
+static int make_room(struct accumulator *a, struct partition *p, const struct append *append,
+                     size_t limit, struct block **spare, struct append_outcome *outcome,
+                     size_t *needed)
 {
     size_t need = RECORD_OVERHEAD_MAX + (append->key.data ? append->key.size : 0) +
                   (append->value.data ? append->value.size : 0) + append->headers_size;
@@ -213,7 +221,8 @@ static int make_room(struct accumulator *a, struct partition *p, const struct ap
         outcome->to_seal = partition_close_locked(a, p);
         list_push_back(&p->closed, &outcome->to_seal->link);
     }
-    size_t capacity = need + (a->slots ? sizeof(struct slot) : 0) + (p->open ? 0 : PRODUCER_BATCH_HEAD);
+    size_t capacity =
+        need + (a->slots ? sizeof(struct slot) : 0) + (p->open ? 0 : PRODUCER_BATCH_HEAD);
     struct block *block;
     int rc = get_block(a, capacity, spare, &block);
     if (rc) {
@@ -227,7 +236,8 @@ static int make_room(struct accumulator *a, struct partition *p, const struct ap
         open_batch(a, p, block, append->timestamp_ms, most > need ? most : need);
         outcome->opened = true;
         /* From batch.size on the batch may leave: have the record that passes it come here. */
-        size_t rest = a->batch_size > RECORD_BATCH_OVERHEAD ? a->batch_size - RECORD_BATCH_OVERHEAD : 0;
+        size_t rest =
+            a->batch_size > RECORD_BATCH_OVERHEAD ? a->batch_size - RECORD_BATCH_OVERHEAD : 0;
         if (rest >= need && rest < (size_t)(p->end - p->at))
             p->end = p->at + rest;
     }
@@ -257,7 +267,8 @@ int partition_append_locked(struct accumulator *a, struct partition *p, const st
             break;
         crossed = true;
         if (p->open && p->end < hard_end(a, p)) {
-            p->end = hard_end(a, p); /* past batch.size: it may leave now, and may grow until it does */
+            p->end =
+                hard_end(a, p); /* past batch.size: it may leave now, and may grow until it does */
             continue;
         }
         int rc = make_room(a, p, append, limit, spare, outcome, needed);

@@ -31,7 +31,7 @@ struct partition {
     pthread_mutex_t mu; /* guards what follows, up to `closed` */
     uint8_t *at, *end;  /* where the next record goes; both NULL: no batch is open */
     uint8_t *limit;     /* end of the block's room, where slots begin */
-    uint8_t *hard_end;  /* how far records may go without slots; `end` may be lower, at batch.size */
+    uint8_t *hard_end; /* how far records may go without slots; `end` may be lower, at batch.size */
     struct producer_batch *open;
     int64_t base_timestamp, max_timestamp;
     int32_t count;        /* records in the open batch */
@@ -65,32 +65,33 @@ struct partition {
     bool used;               /* had a batch, ever */
     bool leaderless;         /* in the sender's list of that name */
     struct sender_broker *wire_broker; /* where the batches on the wire went */
-    uint64_t request_mark;   /* the request that was offered this partition last */
-    int32_t confirmed_broker, confirmed_epoch; /* leader that has acknowledged a batch, and its epoch */
-    int64_t retry_at_ms;     /* 0: not backing off */
-    unsigned failures;       /* attempts in a row that failed */
-    struct timer timer;      /* linger or backoff */
-    struct timer expiry;     /* delivery.timeout.ms of the oldest batch */
-    int told_error;          /* event function: once per cause */
+    uint64_t request_mark;             /* the request that was offered this partition last */
+    int32_t confirmed_broker,
+        confirmed_epoch; /* leader that has acknowledged a batch, and its epoch */
+    int64_t retry_at_ms; /* 0: not backing off */
+    unsigned failures;   /* attempts in a row that failed */
+    struct timer timer;  /* linger or backoff */
+    struct timer expiry; /* delivery.timeout.ms of the oldest batch */
+    int told_error;      /* event function: once per cause */
 };
 
 /* What all partitions of a producer share. */
 struct accumulator {
     const cafka_env *env;
     struct memory_pool pool;
-    size_t batch_size;   /* bytes from which a batch may leave */
-    size_t record_max;   /* key, value and headers of a record together */
-    size_t batch_max;    /* bytes to which an open batch may grow (raw, header included) */
-    bool slots;          /* keep opaques */
+    size_t batch_size; /* bytes from which a batch may leave */
+    size_t record_max; /* key, value and headers of a record together */
+    size_t batch_max;  /* bytes to which an open batch may grow (raw, header included) */
+    bool slots;        /* keep opaques */
     int codec, level;
     int64_t linger_ms;
-    struct mpsc handed;  /* partitions that have news for the loop */
+    struct mpsc handed; /* partitions that have news for the loop */
     pthread_mutex_t sealers_mu;
     struct sealer *sealers; /* idle ones; under sealers_mu */
 };
 
-int accumulator_init(struct accumulator *a, const cafka_env *env, const struct producer_settings *settings,
-                     cafka_error *err);
+int accumulator_init(struct accumulator *a, const cafka_env *env,
+                     const struct producer_settings *settings, cafka_error *err);
 void accumulator_fini(struct accumulator *a); /* takes a zeroed one */
 
 int partition_init(struct partition *p, struct cafka_topic *topic, int32_t index, cafka_error *err);
@@ -128,19 +129,20 @@ int partition_append_locked(struct accumulator *a, struct partition *p, const st
                             size_t *needed);
 
 /* Encode into the open batch if there is room; p->mu held. This is the path per record. */
-static inline __attribute__((always_inline)) size_t
-partition_put_locked(struct partition *p, const struct append *append, bool slots)
+static inline __attribute__((always_inline)) size_t partition_put_locked(struct partition *p,
+                                                                         const struct append *append,
+                                                                         bool slots)
 {
     int64_t since = append->timestamp_ms - p->base_timestamp;
-    size_t body = record_body_size(since, p->count, append->key, append->value, append->header_count,
-                                   append->headers_size);
+    size_t body = record_body_size(since, p->count, append->key, append->value,
+                                   append->header_count, append->headers_size);
     size_t need = record_size(body);
     if (__builtin_expect(need > (size_t)(p->end - p->at), 0))
         return 0;
     __builtin_prefetch(p->at + 1024, 1); /* blocks come back cold when the broker is the slower one */
     __builtin_prefetch(p->at + 1088, 1);
-    uint8_t *at = record_put(p->at, body, since, p->count, append->key, append->value,
-                             append->header_count);
+    uint8_t *at =
+        record_put(p->at, body, since, p->count, append->key, append->value, append->header_count);
     for (size_t i = 0; __builtin_expect(i < append->header_count, 0); i++) {
         const cafka_header *h = &append->headers[i];
         at = record_put_header(at, h->name, h->name_size ? h->name_size : strlen(h->name),
@@ -184,7 +186,7 @@ void partition_received(struct partition *p);
  * Loop: what is there. Moves batches that appenders closed to the queue and tells of the open one.
  */
 struct partition_state {
-    size_t open_bytes;       /* 0: no open batch */
+    size_t open_bytes; /* 0: no open batch */
     int64_t open_created_ms;
 };
 void partition_collect(struct partition *p, struct partition_state *out);

@@ -31,7 +31,8 @@ static const struct record_failure *find_failure(const struct producer_batch *ba
  * KIP-467: the records that the broker named failed for the reason it gave, the others because they
  * shared a batch with them. *own is used for a text of the record's own.
  */
-static const cafka_error *error_of(const struct producer_batch *batch, int32_t index, cafka_error *own)
+static const cafka_error *error_of(const struct producer_batch *batch, int32_t index,
+                                   cafka_error *own)
 {
     if (!batch->error.code || !batch->failure_count)
         return batch->error.code ? &batch->error : NULL;
@@ -42,10 +43,11 @@ static const cafka_error *error_of(const struct producer_batch *batch, int32_t i
         error_set(own, batch->error.code, "a record to %s-%d was refused: %.150s", p->topic->name,
                   (int)p->index, failure->message ? failure->message : batch->error.message);
     else
-        error_set(own, batch->error.code,
-                  "a record to %s-%d was not written because another record of its batch was refused; "
-                  "send it again",
-                  p->topic->name, (int)p->index);
+        error_set(
+            own, batch->error.code,
+            "a record to %s-%d was not written because another record of its batch was refused; "
+            "send it again",
+            p->topic->name, (int)p->index);
     return own;
 }
 
@@ -58,7 +60,9 @@ static void fill_report(const struct producer_batch *batch, int32_t index, const
         .partition = batch->partition->index,
         .code = error ? error->code : CAFKA_OK,
         .offset = !error && batch->base_offset >= 0 ? batch->base_offset + index : -1,
-        .timestamp_ms = batch->append_time_ms >= 0 ? batch->append_time_ms : slot ? slot->timestamp_ms : -1,
+        .timestamp_ms = batch->append_time_ms >= 0 ? batch->append_time_ms
+                        : slot                     ? slot->timestamp_ms
+                                                   : -1,
         .error = error,
     };
 }
@@ -97,7 +101,8 @@ static void tell(struct client_callback *callback)
 {
     struct producer_batch *batch = container_of(callback, struct producer_batch, callback);
     cafka_producer *producer = batch->partition->topic->producer;
-    struct cafka_delivery delivery = {.batch = batch, .topic = batch->partition->topic,
+    struct cafka_delivery delivery = {.batch = batch,
+                                      .topic = batch->partition->topic,
                                       .slots = producer_batch_slots(batch)};
     producer->settings.on_delivery(producer, &delivery, producer->settings.on_delivery_user);
     settle(producer, batch);

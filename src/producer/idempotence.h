@@ -60,7 +60,7 @@ enum sequence_gate {
     GATE_OPEN,    /* send it; if it has no sequence, sequences_assign() */
     GATE_WAIT,    /* for answers that are on their way */
     GATE_NEED_ID, /* InitProducerId first */
-    GATE_RESTART  /* renumber the queue: take all numbers from it, bump the producer's epoch if it is
+    GATE_RESTART /* renumber the queue: take all numbers from it, bump the producer's epoch if it is
                      still this partition's, then sequences_restart(), and ask again */
 };
 enum sequence_gate sequences_gate(struct sequences *s, const struct producer_identity *identity,

@@ -16,10 +16,12 @@ static size_t round_up(size_t capacity)
     return (capacity + 15) & ~(size_t)15;
 }
 
-int memory_pool_init(struct memory_pool *pool, const cafka_env *env, size_t total, uint32_t capacity,
-                     cafka_error *err)
+int memory_pool_init(struct memory_pool *pool, const cafka_env *env, size_t total,
+                     uint32_t capacity, cafka_error *err)
 {
-    *pool = (struct memory_pool){.env = env, .total = total, .capacity = (uint32_t)round_up(capacity),
+    *pool = (struct memory_pool){.env = env,
+                                 .total = total,
+                                 .capacity = (uint32_t)round_up(capacity),
                                  .available = (int64_t)total};
     list_init(&pool->waiters);
     if (pthread_mutex_init(&pool->mu, NULL))
@@ -169,7 +171,8 @@ static int get_event(struct memory_pool *pool)
 
 static void put_event(struct memory_pool *pool, int event)
 {
-    (void)pool->env->event_clear(pool->env, event); /* it may have been signalled too late to be seen */
+    (void)pool->env->event_clear(pool->env,
+                                 event); /* it may have been signalled too late to be seen */
     pthread_mutex_lock(&pool->mu);
     if (pool->event_count < POOL_EVENTS) {
         pool->events[pool->event_count++] = event;

@@ -38,22 +38,22 @@ struct block {
 
 struct memory_pool {
     const cafka_env *env;
-    size_t total;          /* buffer.memory */
-    uint32_t capacity;     /* of a usual block */
-    atomic_uint waiting;   /* threads in line; read without the lock as a hint */
+    size_t total;        /* buffer.memory */
+    uint32_t capacity;   /* of a usual block */
+    atomic_uint waiting; /* threads in line; read without the lock as a hint */
 
-    pthread_mutex_t mu;    /* guards what follows */
-    int64_t available;     /* not charged; what is kept for reuse counts as available; may be overdrawn */
+    pthread_mutex_t mu; /* guards what follows */
+    int64_t available; /* not charged; what is kept for reuse counts as available; may be overdrawn */
     struct block *kept;
     int64_t kept_bytes;
-    struct list waiters;   /* the oldest first */
+    struct list waiters;     /* the oldest first */
     int events[POOL_EVENTS]; /* of those who waited before, for the next ones */
     int event_count;
-    bool closed;           /* nobody waits any more */
+    bool closed; /* nobody waits any more */
 };
 
-int memory_pool_init(struct memory_pool *pool, const cafka_env *env, size_t total, uint32_t capacity,
-                     cafka_error *err);
+int memory_pool_init(struct memory_pool *pool, const cafka_env *env, size_t total,
+                     uint32_t capacity, cafka_error *err);
 void memory_pool_fini(struct memory_pool *pool); /* all blocks were released; takes a zeroed one */
 
 /* What a block of this capacity is charged. */

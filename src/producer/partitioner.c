@@ -34,8 +34,8 @@ bool partition_load_reserve(struct partition_load *load, int32_t count)
     return true;
 }
 
-void partition_load_set(struct partition_load *load, const int32_t *queued, const int32_t *partitions,
-                        int32_t length, int32_t total)
+void partition_load_set(struct partition_load *load, const int32_t *queued,
+                        const int32_t *partitions, int32_t length, int32_t total)
 {
     load->length = 0;
     if (length < 1 || total < 2)

@@ -31,7 +31,7 @@ static inline bool sticky_is_over(int64_t bytes, int32_t batch_size, bool rest)
 
 /* How much waits where: weights for the draw. Zeroed is "not known". */
 struct partition_load {
-    int32_t length;    /* 0: draw evenly */
+    int32_t length; /* 0: draw evenly */
     int32_t capacity;
     int32_t *partitions;
     int32_t *table; /* cumulative weights */
@@ -45,8 +45,8 @@ bool partition_load_reserve(struct partition_load *load, int32_t count);
  * topic has, those that are left out included. Room for `length` was reserved. Nothing is known
  * afterwards if all are alike and none is left out.
  */
-void partition_load_set(struct partition_load *load, const int32_t *queued, const int32_t *partitions,
-                        int32_t length, int32_t total);
+void partition_load_set(struct partition_load *load, const int32_t *queued,
+                        const int32_t *partitions, int32_t length, int32_t total);
 
 /* The next partition for a random number: by weight; *out is not set and false returned without weights. */
 bool partition_load_pick(const struct partition_load *load, uint32_t random, int32_t *out);

@@ -4,7 +4,9 @@
 #include "producer/room.h"
 #include "util/alloc.h"
 
-enum { CLOSE_GRACE_MS = 100 }; /* for the loop to fail and report what is left once close's time is over */
+enum {
+    CLOSE_GRACE_MS = 100
+}; /* for the loop to fail and report what is left once close's time is over */
 
 /* --- making --- */
 
@@ -58,7 +60,8 @@ int cafka_producer_new(cafka_producer **out, const cafka_config *config, cafka_e
 {
     error_clear(err);
     if (!out || !config)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "a producer needs a configuration and a place to go to");
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "a producer needs a configuration and a place to go to");
     cafka_producer *producer = mem_zalloc(sizeof *producer);
     if (!producer)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for a producer");
@@ -106,7 +109,8 @@ int producer_usable(cafka_producer *producer, cafka_error *err)
         return producer->fatal.code;
     }
     if (atomic_load_explicit(&producer->closing, memory_order_acquire))
-        return error_set(err, CAFKA_ERR_CLOSED, "the producer is closing or closed and takes no more records");
+        return error_set(err, CAFKA_ERR_CLOSED,
+                         "the producer is closing or closed and takes no more records");
     return CAFKA_OK;
 }
 
@@ -132,11 +136,14 @@ static int bad_record(const cafka_record *r, cafka_error *err)
     if (!r->topic && !r->topic_handle)
         return error_set(err, CAFKA_ERR_ARGUMENT, "a record needs a topic");
     if ((r->flags & CAFKA_RECORD_PARTITION) && r->partition < 0)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "a record's partition is %d; 0 is the first", (int)r->partition);
+        return error_set(err, CAFKA_ERR_ARGUMENT, "a record's partition is %d; 0 is the first",
+                         (int)r->partition);
     if ((r->flags & CAFKA_RECORD_TIMESTAMP) && r->timestamp_ms < 0)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "a record's timestamp is %lld; it must not be negative",
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "a record's timestamp is %lld; it must not be negative",
                          (long long)r->timestamp_ms);
-    return error_set(err, CAFKA_ERR_ARGUMENT, "a record has a size but no data: key, value, or a header");
+    return error_set(err, CAFKA_ERR_ARGUMENT,
+                     "a record has a size but no data: key, value, or a header");
 }
 
 /* Encoded size of the headers; false: one has no name, or a size without data. */
@@ -160,14 +167,17 @@ static bool measure_headers(const cafka_record *r, size_t *size)
 
 static int too_large(cafka_producer *producer, const char *topic, size_t size, cafka_error *err)
 {
-    return error_set(err, CAFKA_ERR_TOO_LARGE,
-                     "a record of %zu bytes to %s exceeds max.request.size (%d) or buffer.memory (%lld)", size, topic,
-                     (int)producer->settings.max_request_size_bytes,
-                     (long long)producer->settings.buffer_memory_bytes);
+    return error_set(
+        err, CAFKA_ERR_TOO_LARGE,
+        "a record of %zu bytes to %s exceeds max.request.size (%d) or buffer.memory (%lld)", size,
+        topic, (int)producer->settings.max_request_size_bytes,
+        (long long)producer->settings.buffer_memory_bytes);
 }
 
 /* Take the record apart and check it. */
-static inline __attribute__((always_inline)) int prepare(cafka_producer *producer, const cafka_record *r, struct append *out, cafka_error *err)
+static inline __attribute__((always_inline)) int prepare(cafka_producer *producer,
+                                                         const cafka_record *r, struct append *out,
+                                                         cafka_error *err)
 {
     *out = (struct append){
         .key = {r->key, r->key_size},
@@ -177,7 +187,8 @@ static inline __attribute__((always_inline)) int prepare(cafka_producer *produce
         .opaque = r->opaque,
     };
     if (__builtin_expect((!r->key && r->key_size) || (!r->value && r->value_size) ||
-                             (!r->headers && r->header_count) || ((r->flags & CAFKA_RECORD_PARTITION) && r->partition < 0) ||
+                             (!r->headers && r->header_count) ||
+                             ((r->flags & CAFKA_RECORD_PARTITION) && r->partition < 0) ||
                              ((r->flags & CAFKA_RECORD_TIMESTAMP) && r->timestamp_ms < 0),
                          0))
         return bad_record(r, err);
@@ -190,17 +201,20 @@ static inline __attribute__((always_inline)) int prepare(cafka_producer *produce
                          0))
         return too_large(producer, r->topic_handle ? r->topic_handle->name : r->topic,
                          r->key_size < most && r->value_size < most
-                             ? r->key_size + r->value_size + out->headers_size + RECORD_OVERHEAD_MAX + RECORD_BATCH_OVERHEAD
+                             ? r->key_size + r->value_size + out->headers_size +
+                                   RECORD_OVERHEAD_MAX + RECORD_BATCH_OVERHEAD
                              : SIZE_MAX,
                          err);
     return CAFKA_OK;
 }
 
-static inline int find_topic(cafka_producer *producer, const cafka_record *r, cafka_topic **out, cafka_error *err)
+static inline int find_topic(cafka_producer *producer, const cafka_record *r, cafka_topic **out,
+                             cafka_error *err)
 {
     if (r->topic_handle) {
         if (r->topic_handle->producer != producer)
-            return error_set(err, CAFKA_ERR_ARGUMENT, "topic %s belongs to another producer", r->topic_handle->name);
+            return error_set(err, CAFKA_ERR_ARGUMENT, "topic %s belongs to another producer",
+                             r->topic_handle->name);
         *out = r->topic_handle;
         return CAFKA_OK;
     }
@@ -214,8 +228,8 @@ static inline int find_topic(cafka_producer *producer, const cafka_record *r, ca
  * The partition for the record, or NULL if it must wait for metadata. *sticky: the choice holds
  * only as long as it is the topic's sticky partition.
  */
-static inline struct partition *choose(cafka_producer *producer, cafka_topic *topic, const cafka_record *r,
-                                       bool *sticky)
+static inline struct partition *choose(cafka_producer *producer, cafka_topic *topic,
+                                       const cafka_record *r, bool *sticky)
 {
     struct partition_set *set = atomic_load_explicit(&topic->set, memory_order_acquire);
     *sticky = false;
@@ -260,16 +274,19 @@ static int no_memory(cafka_producer *producer, cafka_topic *topic, int rc, cafka
 {
     long long limit = (long long)producer->settings.buffer_memory_bytes;
     if (rc == CAFKA_ERR_WOULD_BLOCK)
-        return error_set(err, rc, "sending to %s would have to wait: buffer.memory (%lld) is used up", topic->name, limit);
+        return error_set(err, rc,
+                         "sending to %s would have to wait: buffer.memory (%lld) is used up",
+                         topic->name, limit);
     if (rc == CAFKA_ERR_TIMEOUT)
-        return error_set(err, rc, "sending to %s: buffer.memory (%lld) stayed used up for max.block.ms (%lld)",
+        return error_set(err,
+                         rc, "sending to %s: buffer.memory (%lld) stayed used up for max.block.ms (%lld)",
                          topic->name, limit, (long long)producer->settings.max_block_ms);
     return error_set(err, CAFKA_ERR_MEMORY, "no memory for a record to %s", topic->name);
 }
 
 /* Stand in line for a block. */
-static int await_block(cafka_producer *producer, cafka_topic *topic, size_t needed, struct patience *patience,
-                       struct block **out, cafka_error *err)
+static int await_block(cafka_producer *producer, cafka_topic *topic, size_t needed,
+                       struct patience *patience, struct block **out, cafka_error *err)
 {
     struct memory_pool *pool = &producer->accumulator.pool;
     sender_relieve(&producer->sender);
@@ -279,6 +296,7 @@ static int await_block(cafka_producer *producer, cafka_topic *topic, size_t need
     int rc = memory_pool_join(pool, &waiter, needed, err);
     if (rc)
         return rc;
+    sender_relieve(&producer->sender); /* again: now it is seen that somebody waits */
     int waited = client_wait(&producer->client, waiter.event, deadline_of(producer, patience), NULL);
     rc = memory_pool_leave(pool, &waiter, out);
     if (rc == CAFKA_ERR_MEMORY)
@@ -286,12 +304,15 @@ static int await_block(cafka_producer *producer, cafka_topic *topic, size_t need
     if (!rc)
         return CAFKA_OK;
     int unusable = producer_usable(producer, err);
-    return unusable ? unusable : no_memory(producer, topic, waited ? CAFKA_ERR_TIMEOUT : CAFKA_ERR_WOULD_BLOCK, err);
+    return unusable
+               ? unusable
+               : no_memory(producer, topic, waited ? CAFKA_ERR_TIMEOUT : CAFKA_ERR_WOULD_BLOCK, err);
 }
 
 /* Whatever is not a plain append: metadata, a new block or batch, a full pool, waiters, the end. */
-static int append_slowly(cafka_producer *producer, cafka_topic *topic, const cafka_record *r, struct append *append,
-                         struct patience *patience, struct send_waiter *waiter, cafka_error *err)
+static int append_slowly(cafka_producer *producer, cafka_topic *topic, const cafka_record *r,
+                         struct append *append, struct patience *patience,
+                         struct send_waiter *waiter, cafka_error *err)
 {
     struct accumulator *a = &producer->accumulator;
     struct block *spare = NULL;
@@ -316,7 +337,8 @@ static int append_slowly(cafka_producer *producer, cafka_topic *topic, const caf
             pthread_mutex_unlock(&p->mu);
             continue; /* somebody moved on meanwhile */
         }
-        rc = partition_append_locked(a, p, append, growth_limit(producer, topic), &spare, &outcome, &needed);
+        rc = partition_append_locked(a, p, append, growth_limit(producer, topic), &spare, &outcome,
+                                     &needed);
         if (!rc && waiter) {
             waiter->index = outcome.index;
             outcome.batch->waited++;
@@ -337,7 +359,8 @@ static int append_slowly(cafka_producer *producer, cafka_topic *topic, const caf
         if (rc == CAFKA_ERR_CLOSED) {
             rc = producer_usable(producer, err); /* says why */
             if (!rc)
-                rc = error_set(err, CAFKA_ERR_CLOSED, "the producer is closing and takes no more records");
+                rc = error_set(err, CAFKA_ERR_CLOSED,
+                               "the producer is closing and takes no more records");
             break;
         }
         if (rc == CAFKA_ERR_MEMORY) {
@@ -356,8 +379,10 @@ static int append_slowly(cafka_producer *producer, cafka_topic *topic, const caf
     return rc;
 }
 
-static inline __attribute__((always_inline)) int send_record(cafka_producer *producer, const cafka_record *r, struct patience *patience,
-                              cafka_error *err)
+static inline __attribute__((always_inline)) int send_record(cafka_producer *producer,
+                                                             const cafka_record *r,
+                                                             struct patience *patience,
+                                                             cafka_error *err)
 {
     cafka_topic *topic;
     struct append append;
@@ -368,7 +393,8 @@ static inline __attribute__((always_inline)) int send_record(cafka_producer *pro
         rc = prepare(producer, r, &append, err);
     if (__builtin_expect(rc, 0))
         return rc;
-    append.timestamp_ms = r->flags & CAFKA_RECORD_TIMESTAMP ? r->timestamp_ms : env_wall_ms(producer->client.env);
+    append.timestamp_ms =
+        r->flags & CAFKA_RECORD_TIMESTAMP ? r->timestamp_ms : env_wall_ms(producer->client.env);
 
     bool sticky, over = false;
     struct partition *p = choose(producer, topic, r, &sticky);
@@ -426,7 +452,8 @@ int cafka_producer_try_send(cafka_producer *producer, const cafka_record *record
  * Put records into the batch that is open, under one lock, as long as they are plain and go to the
  * same partition. How many were put; 0 is no failure, but leaves the first to send_record().
  */
-static size_t put_run(cafka_producer *producer, const cafka_record *records, size_t count, int64_t now_ms)
+static size_t put_run(cafka_producer *producer, const cafka_record *records, size_t count,
+                      int64_t now_ms)
 {
     cafka_topic *topic;
     struct append append;
@@ -466,8 +493,8 @@ static size_t put_run(cafka_producer *producer, const cafka_record *records, siz
     return done;
 }
 
-int cafka_producer_send_many(cafka_producer *producer, const cafka_record *records, size_t count, size_t *accepted,
-                             cafka_error *err)
+int cafka_producer_send_many(cafka_producer *producer, const cafka_record *records, size_t count,
+                             size_t *accepted, cafka_error *err)
 {
     clear(err);
     if (accepted)
@@ -495,8 +522,8 @@ int cafka_producer_send_many(cafka_producer *producer, const cafka_record *recor
 
 /* --- sending and waiting --- */
 
-int cafka_producer_send_wait(cafka_producer *producer, const cafka_record *record, cafka_delivery_report *out,
-                             cafka_error *err)
+int cafka_producer_send_wait(cafka_producer *producer, const cafka_record *record,
+                             cafka_delivery_report *out, cafka_error *err)
 {
     clear(err);
     if (!producer || !record)
@@ -507,7 +534,8 @@ int cafka_producer_send_wait(cafka_producer *producer, const cafka_record *recor
     struct patience patience = {0};
     int rc = client_may_wait(&producer->client, NULL);
     if (rc == CAFKA_ERR_IN_CALLBACK || rc == CAFKA_ERR_WOULD_BLOCK)
-        return error_set(err, CAFKA_ERR_IN_CALLBACK, "send_wait would have to wait, and must not inside a callback");
+        return error_set(err, CAFKA_ERR_IN_CALLBACK,
+                         "send_wait would have to wait, and must not inside a callback");
     rc = producer_usable(producer, err);
     if (!rc)
         rc = find_topic(producer, record, &topic, err);
@@ -516,11 +544,13 @@ int cafka_producer_send_wait(cafka_producer *producer, const cafka_record *recor
     if (rc)
         return rc;
 
-    append.timestamp_ms = record->flags & CAFKA_RECORD_TIMESTAMP ? record->timestamp_ms : env_wall_ms(env);
+    append.timestamp_ms =
+        record->flags & CAFKA_RECORD_TIMESTAMP ? record->timestamp_ms : env_wall_ms(env);
     append.opaque = &send_waiter_mark;
     struct send_waiter waiter = {.event = env->event_open(env)};
     if (waiter.event < 0)
-        return error_errno(err, CAFKA_ERR_SYSTEM, -waiter.event, "making an event to wait for a record");
+        return error_errno(err, CAFKA_ERR_SYSTEM, -waiter.event,
+                           "making an event to wait for a record");
     rc = append_slowly(producer, topic, record, &append, &patience, &waiter, err);
     waiter.report.opaque = record->opaque;
     waiter.report.timestamp_ms = append.timestamp_ms;
@@ -549,18 +579,20 @@ static int take_failure(cafka_producer *producer, cafka_error *err)
     pthread_mutex_unlock(&producer->mu);
     if (!count)
         return CAFKA_OK;
-    return error_set_flags(err, failure.code, failure.flags, "%zu records failed, the first: %.200s", count,
-                           failure.message);
+    return error_set_flags(err, failure.code, failure.flags,
+                           "%zu records failed, the first: %.200s", count, failure.message);
 }
 
 int cafka_producer_flush(cafka_producer *producer, int64_t timeout_ms, cafka_error *err)
 {
     clear(err);
     if (!producer || timeout_ms < -1)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "flush needs a producer, and a timeout of -1 or more");
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "flush needs a producer, and a timeout of -1 or more");
     int rc = client_not_forked(&producer->client, err);
     if (!rc && timeout_ms && client_may_wait(&producer->client, NULL))
-        rc = error_set(err, CAFKA_ERR_IN_CALLBACK, "flush would have to wait, and must not inside a callback");
+        rc = error_set(err, CAFKA_ERR_IN_CALLBACK,
+                       "flush would have to wait, and must not inside a callback");
     if (rc)
         return rc;
     if (atomic_load(&producer->sender.close_over))
@@ -587,14 +619,16 @@ int cafka_producer_close(cafka_producer *producer, int64_t timeout_ms, cafka_err
 {
     clear(err);
     if (!producer || timeout_ms < -1)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "close needs a producer, and a timeout of -1 or more");
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "close needs a producer, and a timeout of -1 or more");
     struct client *client = &producer->client;
     int rc = client_not_forked(client, err);
     if (rc)
         return rc;
     bool may_wait = !client_may_wait(client, NULL);
     if (!may_wait && timeout_ms)
-        return error_set(err, CAFKA_ERR_IN_CALLBACK, "close would have to wait; inside a callback only 0 is allowed");
+        return error_set(err, CAFKA_ERR_IN_CALLBACK,
+                         "close would have to wait; inside a callback only 0 is allowed");
     int64_t deadline = client_deadline(client, timeout_ms);
     closing_start(producer, timeout_ms ? deadline : 0);
     if (!may_wait)
@@ -602,12 +636,14 @@ int cafka_producer_close(cafka_producer *producer, int64_t timeout_ms, cafka_err
 
     rc = closing_wait(producer, with_grace(deadline), NULL);
     if (rc)
-        return error_set(err, rc, "close: a callback of the application is still running; the rest follows it");
+        return error_set(err,
+                         rc, "close: a callback of the application is still running; the rest follows it");
     (void)client_dispatch(client);
     rc = client_close(client, with_grace(deadline), err);
     size_t purged = producer->sender.purged;
     if (!rc && purged)
-        rc = error_set(err, CAFKA_ERR_TIMEOUT, "close: %zu records were not delivered in %lld ms and have failed", purged,
+        rc = error_set(err, CAFKA_ERR_TIMEOUT,
+                       "close: %zu records were not delivered in %lld ms and have failed", purged,
                        (long long)timeout_ms);
     int failed = take_failure(producer, rc ? NULL : err);
     return rc ? rc : failed;
@@ -659,11 +695,13 @@ void cafka_producer_free(cafka_producer *producer)
 
 /* --- topics --- */
 
-int cafka_producer_topic(cafka_producer *producer, const char *name, cafka_topic **out, cafka_error *err)
+int cafka_producer_topic(cafka_producer *producer, const char *name, cafka_topic **out,
+                         cafka_error *err)
 {
     clear(err);
     if (!producer || !name || !out)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "a topic needs a producer, a name, and a place to go to");
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "a topic needs a producer, a name, and a place to go to");
     int rc = producer_usable(producer, err);
     return rc ? rc : topics_get(producer, name, out, err);
 }
@@ -673,12 +711,13 @@ const char *cafka_topic_name(const cafka_topic *topic)
     return topic ? topic->name : NULL;
 }
 
-int cafka_producer_partitions(cafka_producer *producer, const char *name, int64_t timeout_ms, int32_t *count,
-                              cafka_error *err)
+int cafka_producer_partitions(cafka_producer *producer, const char *name, int64_t timeout_ms,
+                              int32_t *count, cafka_error *err)
 {
     clear(err);
     if (!producer || !name || !count || timeout_ms < -1)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "counting partitions needs a producer, a topic and a place to go to");
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "counting partitions needs a producer, a topic and a place to go to");
     cafka_topic *topic;
     int rc = producer_usable(producer, err);
     if (!rc)
@@ -686,7 +725,8 @@ int cafka_producer_partitions(cafka_producer *producer, const char *name, int64_
     if (!rc) {
         if (timeout_ms < 0)
             timeout_ms = producer->settings.max_block_ms;
-        rc = topic_await(topic, -1, timeout_ms ? client_deadline(&producer->client, timeout_ms) : 0, err);
+        rc = topic_await(topic, -1, timeout_ms ? client_deadline(&producer->client, timeout_ms) : 0,
+                         err);
     }
     if (!rc)
         *count = atomic_load_explicit(&topic->set, memory_order_acquire)->count;

@@ -139,7 +139,8 @@ static void compress(struct producer_batch *batch, size_t records_size, struct s
     buffer_clear(&sealer->scratch);
     uint8_t *scratch = buffer_reserve(&sealer->scratch, bound + slot_count * sizeof(struct slot));
     size_t size;
-    if (!scratch || compressor_run(sealer->compressor, sealer->iov, pieces, scratch, bound, &size, NULL) ||
+    if (!scratch ||
+        compressor_run(sealer->compressor, sealer->iov, pieces, scratch, bound, &size, NULL) ||
         size + sizeof(struct slot) > records_size)
         return;
 
@@ -162,7 +163,8 @@ static size_t records_size_of(const struct producer_batch *batch)
     return size - RECORD_BATCH_OVERHEAD;
 }
 
-void producer_batch_seal(struct producer_batch *batch, struct sealer *sealer, struct memory_pool *pool)
+void producer_batch_seal(struct producer_batch *batch, struct sealer *sealer,
+                         struct memory_pool *pool)
 {
     size_t plain_size = records_size_of(batch), size = plain_size;
     batch->codec = CODEC_NONE;
@@ -242,8 +244,9 @@ static int add_block(struct splitter *s, bool first, size_t need, int64_t timest
     if (s->child)
         s->child->last->used = (uint32_t)(s->at - (s->child->last->data + s->child->last->begin));
 
-    struct block *block = memory_pool_overdraw(
-        s->pool, need + (first ? PRODUCER_BATCH_HEAD : 0) + (s->parent->slots ? sizeof(struct slot) : 0));
+    struct block *block =
+        memory_pool_overdraw(s->pool, need + (first ? PRODUCER_BATCH_HEAD : 0) +
+                                          (s->parent->slots ? sizeof(struct slot) : 0));
     if (!block)
         return CAFKA_ERR_MEMORY;
     if (first) {
@@ -268,7 +271,8 @@ static int add_block(struct splitter *s, bool first, size_t need, int64_t timest
     return CAFKA_OK;
 }
 
-static void put_record(struct splitter *s, const struct record_view *view, size_t body, int64_t since)
+static void put_record(struct splitter *s, const struct record_view *view, size_t body,
+                       int64_t since)
 {
     struct producer_batch *child = s->child;
     s->at = record_put(s->at, body, since, child->count, view->key, view->value,
@@ -295,8 +299,8 @@ static int move_record(struct splitter *s, const struct record_view *view, cafka
     for (;;) {
         int64_t since = s->child ? view->timestamp - s->child->base_timestamp : 0;
         int32_t delta = s->child ? s->child->count : 0;
-        size_t body = record_body_size(since, delta, view->key, view->value, (size_t)view->header_count,
-                                       view->headers.size);
+        size_t body = record_body_size(since, delta, view->key, view->value,
+                                       (size_t)view->header_count, view->headers.size);
         size_t need = record_size(body);
         bool first = !opened && (!s->child || s->size + need > s->limit);
         if (!first && need + spare <= (size_t)(s->end - s->at)) {
@@ -309,13 +313,16 @@ static int move_record(struct splitter *s, const struct record_view *view, cafka
     }
 }
 
-int producer_batch_split(struct producer_batch *batch, size_t limit, struct decompressor *decompressor,
-                         struct sealer *sealer, struct memory_pool *pool, struct list *out,
-                         cafka_error *err)
+int producer_batch_split(struct producer_batch *batch, size_t limit,
+                         struct decompressor *decompressor, struct sealer *sealer,
+                         struct memory_pool *pool, struct list *out, cafka_error *err)
 {
     struct buffer whole = {0}, inflated = {0};
-    struct splitter s = {.parent = batch, .pool = pool, .limit = limit,
-                         .slots = producer_batch_slots(batch), .out = out};
+    struct splitter s = {.parent = batch,
+                         .pool = pool,
+                         .limit = limit,
+                         .slots = producer_batch_slots(batch),
+                         .out = out};
     struct batch_header header;
     struct record_iter it;
     list_init(out);
@@ -324,8 +331,8 @@ int producer_batch_split(struct producer_batch *batch, size_t limit, struct deco
     if (!rc)
         rc = batch_header_read(bytes_of(whole.data, whole.size), &header, err);
     if (!rc)
-        rc = batch_open(bytes_of(whole.data, whole.size), &header, decompressor, INT32_MAX, &inflated,
-                        &it, err);
+        rc = batch_open(bytes_of(whole.data, whole.size), &header, decompressor, INT32_MAX,
+                        &inflated, &it, err);
     struct record_view view;
     while (!rc && !(rc = record_iter_next(&it, &view, err)))
         rc = move_record(&s, &view, err);
@@ -335,7 +342,8 @@ int producer_batch_split(struct producer_batch *batch, size_t limit, struct deco
         rc = CAFKA_OK;
 
     struct list *link, *after;
-    list_each (link, after, out) {
+    list_each(link, after, out)
+    {
         struct producer_batch *child = list_item(link, struct producer_batch, link);
         if (rc) {
             list_remove(link);

@@ -67,9 +67,9 @@ struct producer_batch {
     int16_t producer_epoch;
     int32_t base_sequence; /* -1: none yet */
     int32_t attempts;
-    bool on_wire;       /* a request refers to it */
-    bool maybe_written; /* an attempt ended without an answer that tells */
-    bool finished;      /* its result is known and told; only the memory is waited for */
+    bool on_wire;        /* a request refers to it */
+    bool maybe_written;  /* an attempt ended without an answer that tells */
+    bool finished;       /* its result is known and told; only the memory is waited for */
     atomic_bool settled; /* one of two that hold it is done: who finds it set releases */
     uint64_t flush_mark; /* the first flush that waits for it; 0: none */
 
@@ -83,7 +83,9 @@ struct producer_batch {
     cafka_error error;
 };
 
-enum { PRODUCER_BATCH_HEAD = (sizeof(struct producer_batch) + RECORD_BATCH_OVERHEAD + 15) / 16 * 16 };
+enum {
+    PRODUCER_BATCH_HEAD = (sizeof(struct producer_batch) + RECORD_BATCH_OVERHEAD + 15) / 16 * 16
+};
 
 /* Begin a batch in this block, which holds PRODUCER_BATCH_HEAD and the first record. */
 struct producer_batch *producer_batch_init(struct block *block, struct partition *partition);
@@ -113,7 +115,8 @@ void sealer_free(struct sealer *sealer); /* takes NULL */
  * memory for compressing the records stay plain. sealer NULL: plain. The state becomes SEALED.
  * Blocks that are empty afterwards go back to the pool.
  */
-void producer_batch_seal(struct producer_batch *batch, struct sealer *sealer, struct memory_pool *pool);
+void producer_batch_seal(struct producer_batch *batch, struct sealer *sealer,
+                         struct memory_pool *pool);
 
 /*
  * Sum up a block that is full while it is still in the cache of who filled it; sealing then need
@@ -135,9 +138,9 @@ void producer_batch_pieces(const struct producer_batch *batch, struct iovec *iov
  *
  * Errors: CAFKA_ERR_MEMORY; what the records cannot be read for. `out` is empty then.
  */
-int producer_batch_split(struct producer_batch *batch, size_t limit, struct decompressor *decompressor,
-                         struct sealer *sealer, struct memory_pool *pool, struct list *out,
-                         cafka_error *err);
+int producer_batch_split(struct producer_batch *batch, size_t limit,
+                         struct decompressor *decompressor, struct sealer *sealer,
+                         struct memory_pool *pool, struct list *out, cafka_error *err);
 
 /* Walk the slots in the order of the records. */
 struct slot_iter {

@@ -32,12 +32,12 @@ struct cafka_producer {
     atomic_bool failed;  /* `fatal` is set, for good */
     atomic_bool urgent;  /* whatever there is leaves now: flush, close, or memory is short */
 
-    pthread_mutex_t mu;      /* guards what follows */
+    pthread_mutex_t mu; /* guards what follows */
     bool mu_made;
-    cafka_error fatal;       /* written once, before `failed` */
-    cafka_error failure;     /* the first since the last flush, if nobody gets delivery reports */
-    size_t failure_count;    /* records */
-    cafka_error trouble;     /* why a broker could not be reached last, for messages of timeouts */
+    cafka_error fatal;    /* written once, before `failed` */
+    cafka_error failure;  /* the first since the last flush, if nobody gets delivery reports */
+    size_t failure_count; /* records */
+    cafka_error trouble;  /* why a broker could not be reached last, for messages of timeouts */
 };
 
 /* The error that stops every call: fatal, closed or forked. Any thread. */

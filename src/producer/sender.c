@@ -41,7 +41,8 @@ void sender_tell(cafka_producer *producer, struct partition *p, const struct app
     int64_t by_ns = (outcome->created_ms + a->linger_ms) * NS_PER_MS;
     if (outcome->grown) {
         struct sender_broker *to = atomic_load_explicit(&p->broker, memory_order_acquire);
-        if (to && atomic_fetch_add_explicit(&to->unseen, outcome->grown, memory_order_relaxed) + outcome->grown >=
+        if (to && atomic_fetch_add_explicit(&to->unseen, outcome->grown, memory_order_relaxed) +
+                          outcome->grown >=
                       atomic_load_explicit(&to->wake_bytes, memory_order_relaxed))
             by_ns = 0;
     }
@@ -226,7 +227,7 @@ void sender_refresh(struct sender *sender, struct partition *p)
 void sender_refresh_all(struct sender *sender)
 {
     struct list *link, *after;
-    list_each (link, after, &sender->active)
+    list_each(link, after, &sender->active)
         sender_refresh(sender, list_item(link, struct partition, active_link));
 }
 
@@ -244,7 +245,8 @@ static void free_call(struct produce_call *call)
 static struct produce_call *get_call(struct sender *sender)
 {
     struct list *link = list_pop_front(&sender->idle_calls);
-    struct produce_call *call = link ? list_item(link, struct produce_call, link) : mem_zalloc(sizeof *call);
+    struct produce_call *call =
+        link ? list_item(link, struct produce_call, link) : mem_zalloc(sizeof *call);
     if (call)
         call->count = 0;
     return call;
@@ -255,7 +257,8 @@ static bool reserve(struct sender *sender, struct produce_call *call)
 {
     if (call->count == call->capacity) {
         int capacity = call->capacity ? 2 * call->capacity : 16;
-        struct producer_batch **batches = mem_recalloc(call->batches, (size_t)capacity, sizeof *batches);
+        struct producer_batch **batches =
+            mem_recalloc(call->batches, (size_t)capacity, sizeof *batches);
         if (!batches)
             return false;
         call->batches = batches;
@@ -282,7 +285,8 @@ static bool reserve(struct sender *sender, struct produce_call *call)
 static bool is_confirmed(const struct sender_broker *to, const struct partition *p)
 {
     const struct metadata_partition *known = metadata_partition(p->topic->meta, p->index);
-    return p->confirmed_broker == to->broker->id && known && known->leader_epoch == p->confirmed_epoch;
+    return p->confirmed_broker == to->broker->id && known &&
+           known->leader_epoch == p->confirmed_epoch;
 }
 
 /* The queue begins anew: with nothing on the wire, no batch of it is in the log. */
@@ -293,15 +297,17 @@ static void restart_sequences(struct sender *sender, struct partition *p)
         (void)identity_bump(&sender->identity); /* used up: no id, and the next batch asks for one */
     sequences_restart(&p->sequences, &sender->identity);
     struct list *link, *after;
-    list_each (link, after, &p->queue) {
+    list_each(link, after, &p->queue)
+    {
         struct producer_batch *batch = list_item(link, struct producer_batch, link);
         batch->producer_id = -1;
         batch->producer_epoch = -1;
         batch->base_sequence = -1;
         batch->maybe_written = false;
     }
-    log_info(sender->producer->log, "%s-%d: sequences begin anew, with producer id %lld and epoch %d",
-             p->topic->name, (int)p->index, (long long)sender->identity.id, sender->identity.epoch);
+    log_info(sender->producer->log,
+             "%s-%d: sequences begin anew, with producer id %lld and epoch %d", p->topic->name,
+             (int)p->index, (long long)sender->identity.id, sender->identity.epoch);
 }
 
 static bool is_retrying(const struct partition *p)
@@ -310,7 +316,8 @@ static bool is_retrying(const struct partition *p)
     return link && list_item(link, struct producer_batch, link)->attempts > 1;
 }
 
-static enum sequence_gate ask_gate(struct sender *sender, struct sender_broker *to, struct partition *p)
+static enum sequence_gate ask_gate(struct sender *sender, struct sender_broker *to,
+                                   struct partition *p)
 {
     if (p->wire_count && p->wire_broker != to)
         return GATE_WAIT; /* the old leader answers first */
@@ -332,7 +339,8 @@ static enum sequence_gate ask_gate(struct sender *sender, struct sender_broker *
 static bool slice_is_over(const struct sender *sender)
 {
     const cafka_env *env = sender->producer->client.env;
-    return sender->producer->accumulator.codec != CODEC_NONE && env->now(env) >= sender->slice_end_ns;
+    return sender->producer->accumulator.codec != CODEC_NONE &&
+           env->now(env) >= sender->slice_end_ns;
 }
 
 /* The batch that goes next; an open one is closed now, with all that has come until now. */
@@ -442,8 +450,9 @@ static int group_by_topic(struct sender *sender, const struct produce_call *call
             topic->request_mark = sender->request_count;
             topic->request_index = topics;
             sender->topic_of[topics] = topic;
-            sender->topics[topics++] = (struct produce_request_topic_produce_data){
-                .name = {topic->name, topic->name_size}, .topic_id = topic->meta->id};
+            sender->topics[topics++] =
+                (struct produce_request_topic_produce_data){.name = {topic->name, topic->name_size},
+                                                            .topic_id = topic->meta->id};
             *ids = *ids && !uuid_is_zero(topic->meta->id);
         }
         sender->topics[topic->request_index].partition_data_count++;
@@ -458,9 +467,10 @@ static int group_by_topic(struct sender *sender, const struct produce_call *call
         struct producer_batch *batch = call->batches[i];
         struct produce_request_topic_produce_data *topic =
             &sender->topics[batch->partition->topic->request_index];
-        topic->partition_data[topic->partition_data_count++] = (struct produce_request_partition_produce_data){
-            .index = batch->partition->index,
-            .records = {.size = batch->size, .external = &batch->pieces}};
+        topic->partition_data[topic->partition_data_count++] =
+            (struct produce_request_partition_produce_data){.index = batch->partition->index,
+                                                            .records = {.size = batch->size,
+                                                                        .external = &batch->pieces}};
     }
     return topics;
 }
@@ -487,22 +497,26 @@ static void take_back(struct sender *sender, struct produce_call *call, const ca
     list_push_front(&sender->idle_calls, &call->link);
 }
 
-static int choose_version(struct sender *sender, struct conn *conn, bool ids, int *out, cafka_error *err)
+static int choose_version(struct sender *sender, struct conn *conn, bool ids, int *out,
+                          cafka_error *err)
 {
     int version = conn_version(conn, API_PRODUCE, ids ? -1 : 12);
     if (version < 0)
-        return error_set(err, CAFKA_ERR_UNSUPPORTED,
-                         "sending to broker %s: it and this client have no version of Produce in common",
-                         conn_name(conn));
+        return error_set(
+            err, CAFKA_ERR_UNSUPPORTED,
+            "sending to broker %s: it and this client have no version of Produce in common",
+            conn_name(conn));
     if (version < 3)
-        return error_set(err, CAFKA_ERR_UNSUPPORTED,
-                         "sending to broker %s: it is older than Kafka 0.11 and takes no record batches",
-                         conn_name(conn));
+        return error_set(
+            err, CAFKA_ERR_UNSUPPORTED,
+            "sending to broker %s: it is older than Kafka 0.11 and takes no record batches",
+            conn_name(conn));
     if (version < 7 && sender->producer->accumulator.codec == CODEC_ZSTD)
-        return error_set(err, CAFKA_ERR_UNSUPPORTED,
-                         "sending to broker %s: it is older than Kafka 2.1 and does not know zstd; choose "
-                         "another compression.type",
-                         conn_name(conn));
+        return error_set(
+            err, CAFKA_ERR_UNSUPPORTED,
+            "sending to broker %s: it is older than Kafka 2.1 and does not know zstd; choose "
+            "another compression.type",
+            conn_name(conn));
     *out = version;
     return CAFKA_OK;
 }
@@ -533,13 +547,14 @@ static bool send_one(struct sender *sender, struct sender_broker *to, struct con
     if (!rc && !point_to_pieces(call))
         rc = error_set(&err, CAFKA_ERR_MEMORY, "no memory for a request");
     if (!rc) {
-        call->request = (struct request){
-            .done = sender_answered, .api_key = API_PRODUCE, .no_response = settings->acks == 0};
+        call->request = (struct request){.done = sender_answered,
+                                         .api_key = API_PRODUCE,
+                                         .no_response = settings->acks == 0};
         rc = conn_send(conn, &call->request, version, &body, &err);
     }
     if (rc) {
-        log_warn(sender->producer->log, "a request to broker %d was not sent: %s", (int)to->broker->id,
-                 err.message);
+        log_warn(sender->producer->log, "a request to broker %d was not sent: %s",
+                 (int)to->broker->id, err.message);
         take_back(sender, call, &err);
         return false;
     }
@@ -570,7 +585,9 @@ static bool is_held_back(const struct sender *sender, const struct sender_broker
 /* When appenders shall wake the loop: at once if the broker is idle, never if it can take nothing. */
 static void say_when_to_wake(const struct sender *sender, struct sender_broker *to, bool can_send)
 {
-    size_t bytes = !can_send ? SIZE_MAX : to->in_flight && sender->producer->settings.linger_ms ? HOLD_BYTES : 0;
+    size_t bytes = !can_send                                               ? SIZE_MAX
+                   : to->in_flight && sender->producer->settings.linger_ms ? HOLD_BYTES
+                                                                           : 0;
     atomic_store_explicit(&to->wake_bytes, bytes, memory_order_relaxed);
 }
 
@@ -583,7 +600,8 @@ static void pump(struct sender *sender, struct sender_broker *to)
         return;
     }
     struct conn *conn = broker_conn(to->broker, LANE_DATA);
-    sender->slice_end_ns = sender->producer->client.env->now(sender->producer->client.env) + SLICE_NS;
+    sender->slice_end_ns =
+        sender->producer->client.env->now(sender->producer->client.env) + SLICE_NS;
     while (conn && conn_can_send(conn) && !list_empty(&to->ready) && !is_held_back(sender, to)) {
         if (!send_one(sender, to, conn))
             break;
@@ -604,7 +622,8 @@ static void pump(struct sender *sender, struct sender_broker *to)
 void sender_pump_dirty(struct sender *sender)
 {
     struct list *link, *after;
-    list_each (link, after, &sender->brokers) {
+    list_each(link, after, &sender->brokers)
+    {
         struct sender_broker *to = list_item(link, struct sender_broker, link);
         if (to->dirty)
             pump(sender, to);

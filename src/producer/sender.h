@@ -110,7 +110,8 @@ void sender_fini(struct sender *sender); /* after the loop has ended; takes a ze
 /* --- any thread --- */
 
 /* An append changed this: see that the loop looks in time. */
-void sender_tell(cafka_producer *producer, struct partition *p, const struct append_outcome *outcome);
+void sender_tell(cafka_producer *producer, struct partition *p,
+                 const struct append_outcome *outcome);
 /* The loop should look at what was handed over by then (ns). */
 void sender_wake(struct sender *sender, int64_t by_ns);
 /* Threads wait for memory: what there is should leave. */

@@ -19,7 +19,7 @@ struct outcome {
     bool unknown;      /* it may be in the log */
     int64_t base_offset, append_time_ms;
     const struct produce_response_partition_produce_response *answer; /* NULL: none came */
-    bool new_leader;   /* the answer told of one (KIP-951) */
+    bool new_leader; /* the answer told of one (KIP-951) */
 };
 
 enum verdict { VERDICT_DONE, VERDICT_RETRY, VERDICT_RENUMBER, VERDICT_SPLIT, VERDICT_FAIL };
@@ -36,7 +36,8 @@ static int broker_id(const struct partition *p)
 
 static struct numbered numbered(const struct producer_batch *batch)
 {
-    return (struct numbered){batch->producer_id, batch->producer_epoch, batch->base_sequence, batch->count};
+    return (struct numbered){batch->producer_id, batch->producer_epoch, batch->base_sequence,
+                             batch->count};
 }
 
 /* --- the end of a batch --- */
@@ -72,7 +73,8 @@ static bool is_before(const struct producer_batch *a, const struct producer_batc
 void sender_requeue(struct partition *p, struct producer_batch *batch)
 {
     struct list *place = &p->queue;
-    while (place->next != &p->queue && is_before(list_item(place->next, struct producer_batch, link), batch))
+    while (place->next != &p->queue &&
+           is_before(list_item(place->next, struct producer_batch, link), batch))
         place = place->next;
     list_insert_after(place, &batch->link);
 }
@@ -83,7 +85,8 @@ void sender_requeue(struct partition *p, struct producer_batch *batch)
 static bool leaves_unknown(int code)
 {
     return code == ERR_REQUEST_TIMED_OUT || code == ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND ||
-           code == ERR_NETWORK_EXCEPTION || code == ERR_UNKNOWN_SERVER_ERROR || code == ERR_KAFKA_STORAGE_ERROR;
+           code == ERR_NETWORK_EXCEPTION || code == ERR_UNKNOWN_SERVER_ERROR ||
+           code == ERR_KAFKA_STORAGE_ERROR;
 }
 
 static bool is_about_sequence(int code)
@@ -102,11 +105,13 @@ static bool is_retriable(int code)
 /* Errors that every later batch would meet too. */
 static bool is_fatal(int code)
 {
-    return code == ERR_CLUSTER_AUTHORIZATION_FAILED || code == ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED ||
-           code == ERR_PRODUCER_FENCED || code == ERR_UNSUPPORTED_VERSION;
+    return code == ERR_CLUSTER_AUTHORIZATION_FAILED ||
+           code == ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED || code == ERR_PRODUCER_FENCED ||
+           code == ERR_UNSUPPORTED_VERSION;
 }
 
-static enum verdict decide(struct sender *sender, struct producer_batch *batch, const struct outcome *outcome)
+static enum verdict decide(struct sender *sender, struct producer_batch *batch,
+                           const struct outcome *outcome)
 {
     const struct producer_settings *settings = &sender->producer->settings;
     int code = outcome->error.code;
@@ -119,7 +124,8 @@ static enum verdict decide(struct sender *sender, struct producer_batch *batch, 
         return VERDICT_FAIL;
     if (numbered_batch && is_about_sequence(code)) {
         struct numbered n = numbered(batch);
-        return sequences_refused(&batch->partition->sequences, &n) ? VERDICT_RENUMBER : VERDICT_RETRY;
+        return sequences_refused(&batch->partition->sequences, &n) ? VERDICT_RENUMBER
+                                                                   : VERDICT_RETRY;
     }
     if (!is_retriable(code) || batch->attempts > settings->retries)
         return VERDICT_FAIL;
@@ -128,7 +134,8 @@ static enum verdict decide(struct sender *sender, struct producer_batch *batch, 
 
 /* --- apply --- */
 
-static void apply_success(struct sender *sender, struct producer_batch *batch, const struct outcome *outcome)
+static void apply_success(struct sender *sender, struct producer_batch *batch,
+                          const struct outcome *outcome)
 {
     struct partition *p = batch->partition;
     if (batch->base_sequence >= 0) {
@@ -148,17 +155,18 @@ static void apply_success(struct sender *sender, struct producer_batch *batch, c
     sender_finish(sender, batch, NULL);
 }
 
-static void describe(struct cafka_error *out, const struct producer_batch *batch, const struct outcome *outcome,
-                     const char *advice)
+static void describe(struct cafka_error *out, const struct producer_batch *batch,
+                     const struct outcome *outcome, const char *advice)
 {
     const struct partition *p = batch->partition;
     unsigned flags = outcome->error.flags & ~(unsigned)CAFKA_UNKNOWN_OUTCOME;
     if (batch->maybe_written)
         flags |= CAFKA_UNKNOWN_OUTCOME;
     error_clear(out);
-    error_set(out, outcome->error.code, "%d records to %s-%d were not delivered after %d attempts: %.140s%s",
-              (int)batch->count, p->topic->name, (int)p->index, (int)batch->attempts, outcome->error.message,
-              advice);
+    error_set(out, outcome->error.code,
+              "%d records to %s-%d were not delivered after %d attempts: %.140s%s",
+              (int)batch->count, p->topic->name, (int)p->index, (int)batch->attempts,
+              outcome->error.message, advice);
     out->flags = flags;
 }
 
@@ -186,18 +194,16 @@ static const char *advice_for(int code)
     case ERR_RECORD_LIST_TOO_LARGE:
         return "; raise max.message.bytes of the topic, or send smaller records";
     case ERR_TOPIC_AUTHORIZATION_FAILED:
-    case ERR_CLUSTER_AUTHORIZATION_FAILED:
-        return "; grant the principal the right to write";
+    case ERR_CLUSTER_AUTHORIZATION_FAILED: return "; grant the principal the right to write";
     case ERR_INVALID_TIMESTAMP:
         return "; see message.timestamp.before.max.ms and .after.max.ms of the topic";
-    case ERR_UNSUPPORTED_COMPRESSION_TYPE:
-        return "; choose another compression.type";
-    default:
-        return "";
+    case ERR_UNSUPPORTED_COMPRESSION_TYPE: return "; choose another compression.type";
+    default: return "";
     }
 }
 
-static void apply_failure(struct sender *sender, struct producer_batch *batch, const struct outcome *outcome)
+static void apply_failure(struct sender *sender, struct producer_batch *batch,
+                          const struct outcome *outcome)
 {
     cafka_error error;
     keep_failures(batch, outcome);
@@ -218,16 +224,21 @@ static void apply_failure(struct sender *sender, struct producer_batch *batch, c
     }
 }
 
-static void tell_of_trouble(struct sender *sender, struct producer_batch *batch, const struct outcome *outcome)
+static void tell_of_trouble(struct sender *sender, struct producer_batch *batch,
+                            const struct outcome *outcome)
 {
     struct partition *p = batch->partition;
     cafka_error error = {0};
-    error_set(&error, outcome->error.code, "%s-%d makes no progress: attempt %d at broker %d failed, and is repeated: %.120s",
-              p->topic->name, (int)p->index, (int)batch->attempts, broker_id(p), outcome->error.message);
-    client_report(&sender->producer->client, &p->told_error, &error, p->topic->name, p->index, broker_id(p));
+    error_set(&error, outcome->error.code,
+              "%s-%d makes no progress: attempt %d at broker %d failed, and is repeated: %.120s",
+              p->topic->name, (int)p->index, (int)batch->attempts, broker_id(p),
+              outcome->error.message);
+    client_report(&sender->producer->client, &p->told_error, &error, p->topic->name, p->index,
+                  broker_id(p));
 }
 
-static void apply_retry(struct sender *sender, struct producer_batch *batch, const struct outcome *outcome)
+static void apply_retry(struct sender *sender, struct producer_batch *batch,
+                        const struct outcome *outcome)
 {
     struct partition *p = batch->partition;
     const struct client_settings *settings = &sender->producer->settings.client;
@@ -235,8 +246,9 @@ static void apply_retry(struct sender *sender, struct producer_batch *batch, con
               (int)p->index, (int)batch->attempts, outcome->error.message);
     sender_requeue(p, batch);
     if (!outcome->new_leader)
-        p->retry_at_ms = now_ms(sender) + backoff_after(sender->producer->client.env, settings->retry_backoff_ms,
-                                                        settings->retry_backoff_max_ms, p->failures);
+        p->retry_at_ms =
+            now_ms(sender) + backoff_after(sender->producer->client.env, settings->retry_backoff_ms,
+                                           settings->retry_backoff_max_ms, p->failures);
     if (++p->failures >= TELL_AFTER_FAILURES)
         tell_of_trouble(sender, batch, outcome);
 }
@@ -246,7 +258,8 @@ static void number_children(struct producer_batch *batch, struct list *children)
 {
     int32_t sequence = batch->base_sequence;
     struct list *link, *after;
-    list_each (link, after, children) {
+    list_each(link, after, children)
+    {
         struct producer_batch *child = list_item(link, struct producer_batch, link);
         child->producer_id = batch->producer_id;
         child->producer_epoch = batch->producer_epoch;
@@ -261,9 +274,11 @@ static void number_children(struct producer_batch *batch, struct list *children)
 static void move_waiters(struct producer_batch *batch, struct list *children)
 {
     struct list *link, *after, *child_link, *child_after;
-    list_each (link, after, &batch->waiters) {
+    list_each(link, after, &batch->waiters)
+    {
         struct send_waiter *waiter = list_item(link, struct send_waiter, link);
-        list_each (child_link, child_after, children) {
+        list_each(child_link, child_after, children)
+        {
             struct producer_batch *child = list_item(child_link, struct producer_batch, link);
             int32_t first = child->root_index - batch->root_index;
             if (waiter->index < first || waiter->index >= first + child->count)
@@ -291,7 +306,8 @@ static size_t learn_limit(struct sender *sender, struct producer_batch *batch)
     return learned;
 }
 
-static void apply_split(struct sender *sender, struct producer_batch *batch, const struct outcome *outcome)
+static void apply_split(struct sender *sender, struct producer_batch *batch,
+                        const struct outcome *outcome)
 {
     struct partition *p = batch->partition;
     struct accumulator *a = &sender->producer->accumulator;
@@ -299,7 +315,8 @@ static void apply_split(struct sender *sender, struct producer_batch *batch, con
     struct sealer *sealer = accumulator_sealer_get(a);
     struct list children;
     cafka_error why = {0};
-    int rc = producer_batch_split(batch, limit, sender->decompressor, sealer, &a->pool, &children, &why);
+    int rc =
+        producer_batch_split(batch, limit, sender->decompressor, sealer, &a->pool, &children, &why);
     accumulator_sealer_put(a, sealer);
     if (rc) {
         struct outcome failed = *outcome;
@@ -307,8 +324,9 @@ static void apply_split(struct sender *sender, struct producer_batch *batch, con
         apply_failure(sender, batch, &failed);
         return;
     }
-    log_info(sender->producer->log, "%s-%d: a batch of %zu bytes was too large for the topic; it is split into batches "
-                                    "of %zu bytes",
+    log_info(sender->producer->log,
+             "%s-%d: a batch of %zu bytes was too large for the topic; it is split into batches "
+             "of %zu bytes",
              p->topic->name, (int)p->index, batch->size, limit);
     number_children(batch, &children);
     move_waiters(batch, &children);
@@ -337,22 +355,14 @@ static void apply(struct sender *sender, struct producer_batch *batch, const str
         return;
     }
     switch (decide(sender, batch, outcome)) {
-    case VERDICT_DONE:
-        apply_success(sender, batch, outcome);
-        break;
+    case VERDICT_DONE: apply_success(sender, batch, outcome); break;
     case VERDICT_RENUMBER:
         batch->maybe_written = false; /* the broker's refusal says that it is not in the log */
         apply_retry(sender, batch, outcome);
         break;
-    case VERDICT_RETRY:
-        apply_retry(sender, batch, outcome);
-        break;
-    case VERDICT_SPLIT:
-        apply_split(sender, batch, outcome);
-        break;
-    case VERDICT_FAIL:
-        apply_failure(sender, batch, outcome);
-        break;
+    case VERDICT_RETRY: apply_retry(sender, batch, outcome); break;
+    case VERDICT_SPLIT: apply_split(sender, batch, outcome); break;
+    case VERDICT_FAIL: apply_failure(sender, batch, outcome); break;
     }
 }
 
@@ -370,8 +380,9 @@ struct cursor {
     int32_t topic, partition;
 };
 
-static const struct produce_response_partition_produce_response *
-find_answer(const struct produce_response *response, int version, const struct partition *p, struct cursor *cursor)
+static const struct produce_response_partition_produce_response *find_answer(
+    const struct produce_response *response, int version, const struct partition *p,
+    struct cursor *cursor)
 {
     for (int32_t i = 0; i < response->responses_count; i++) {
         int32_t t = (cursor->topic + i) % response->responses_count;
@@ -398,8 +409,8 @@ static void outcome_of_answer(struct sender *sender, const struct producer_batch
     *out = (struct outcome){.base_offset = -1, .append_time_ms = -1, .answer = answer};
     if (!answer) {
         out->unknown = true;
-        error_set(&out->error, CAFKA_ERR_PROTOCOL, "broker %d did not say in its answer what became of them",
-                  broker_id(p));
+        error_set(&out->error, CAFKA_ERR_PROTOCOL,
+                  "broker %d did not say in its answer what became of them", broker_id(p));
         return;
     }
     int code = answer->error_code;
@@ -415,11 +426,13 @@ static void outcome_of_answer(struct sender *sender, const struct producer_batch
     }
     out->unknown = leaves_unknown(code);
     const char *name = protocol_error_name(code);
-    error_set(&out->error, code, "broker %d answered %s%s%.*s", broker_id(p), name ? name : "an unknown error",
-              answer->error_message.data ? ": " : "", answer->error_message.size > 120 ? 120 : STR_ARG(answer->error_message));
+    error_set(&out->error, code, "broker %d answered %s%s%.*s", broker_id(p),
+              name ? name : "an unknown error", answer->error_message.data ? ": " : "",
+              answer->error_message.size > 120 ? 120 : STR_ARG(answer->error_message));
     struct metadata *metadata = sender->producer->client.metadata;
     if (answer->current_leader.leader_id >= 0)
-        out->new_leader = metadata_hint_leader(metadata, p->topic->meta, p->index, answer->current_leader.leader_id,
+        out->new_leader = metadata_hint_leader(metadata, p->topic->meta, p->index,
+                                               answer->current_leader.leader_id,
                                                answer->current_leader.leader_epoch);
     if (protocol_error_refresh_metadata(code))
         metadata_refresh(metadata);
@@ -429,12 +442,14 @@ static void name_endpoints(struct sender *sender, const struct produce_response 
 {
     for (int32_t i = 0; i < response->node_endpoints_count; i++) {
         const struct produce_response_node_endpoint *node = &response->node_endpoints[i];
-        metadata_hint_broker(sender->producer->client.metadata, node->node_id, node->host, node->port, node->rack);
+        metadata_hint_broker(sender->producer->client.metadata, node->node_id, node->host,
+                             node->port, node->rack);
     }
 }
 
 /* One outcome for all: the connection broke, or no answer is wanted. */
-static void outcome_of_reply(const struct reply *reply, const cafka_error *broken, struct outcome *out)
+static void outcome_of_reply(const struct reply *reply, const cafka_error *broken,
+                             struct outcome *out)
 {
     *out = (struct outcome){.base_offset = -1, .append_time_ms = -1};
     const cafka_error *error = broken->code ? broken : reply->error;
@@ -471,7 +486,8 @@ void sender_answered(struct request *request, const struct reply *reply)
         struct partition *p = batch->partition;
         struct outcome outcome;
         if (has_answer)
-            outcome_of_answer(sender, batch, find_answer(&response, reply->version, p, &cursor), &outcome);
+            outcome_of_answer(sender, batch, find_answer(&response, reply->version, p, &cursor),
+                              &outcome);
         else
             outcome_of_reply(reply, &broken, &outcome);
         apply(sender, batch, &outcome);
@@ -512,11 +528,13 @@ void sender_expire(struct sender *sender, struct partition *p)
     struct list *lists[] = {&p->in_flight, &p->queue};
     for (int i = 0; i < 2; i++) {
         struct list *link, *after;
-        list_each (link, after, lists[i]) {
+        list_each(link, after, lists[i])
+        {
             struct producer_batch *batch = list_item(link, struct producer_batch, link);
             if (batch->finished)
                 continue;
-            bool sealed = atomic_load_explicit(&batch->state, memory_order_acquire) == PRODUCER_BATCH_SEALED;
+            bool sealed =
+                atomic_load_explicit(&batch->state, memory_order_acquire) == PRODUCER_BATCH_SEALED;
             int64_t end_ms = batch->created_ms + timeout_ms;
             if (end_ms > now || !sealed) {
                 end_ms = sealed ? end_ms : now + 1; /* whoever seals it is about to be done */
@@ -531,9 +549,10 @@ void sender_expire(struct sender *sender, struct partition *p)
                                                   : "the partition has no leader";
             pthread_mutex_lock(&sender->producer->mu);
             error_set(&why, CAFKA_ERR_TIMEOUT,
-                      "%d records to %s-%d were not delivered within delivery.timeout.ms (%lld): %s%s%.100s",
-                      (int)batch->count, p->topic->name, (int)p->index, (long long)timeout_ms, because,
-                      last->code ? ", last: " : "", last->message);
+                      "%d records to %s-%d were not delivered within delivery.timeout.ms (%lld): "
+                      "%s%s%.100s",
+                      (int)batch->count, p->topic->name, (int)p->index, (long long)timeout_ms,
+                      because, last->code ? ", last: " : "", last->message);
             pthread_mutex_unlock(&sender->producer->mu);
             log_warn(sender->producer->log, "%s", why.message);
             give_up(sender, batch, &why);
@@ -550,9 +569,11 @@ static void fail_partition(struct sender *sender, struct partition *p, const caf
     struct list *lists[] = {&p->in_flight, &p->queue};
     for (int i = 0; i < 2; i++) {
         struct list *link, *after;
-        list_each (link, after, lists[i]) {
+        list_each(link, after, lists[i])
+        {
             struct producer_batch *batch = list_item(link, struct producer_batch, link);
-            bool sealed = atomic_load_explicit(&batch->state, memory_order_acquire) == PRODUCER_BATCH_SEALED;
+            bool sealed =
+                atomic_load_explicit(&batch->state, memory_order_acquire) == PRODUCER_BATCH_SEALED;
             if (batch->finished || !sealed)
                 continue; /* who seals it hands it over, and then it fails */
             if (why->code == CAFKA_ERR_PURGED)
@@ -573,7 +594,7 @@ void sender_fail_all(struct sender *sender, const cafka_error *why)
     struct list *link, *after;
     sender->purging = true;
     sender->purge_error = *why;
-    list_each (link, after, &sender->active)
+    list_each(link, after, &sender->active)
         fail_partition(sender, list_item(link, struct partition, active_link), why);
 }
 

@@ -21,7 +21,8 @@ static size_t mark_list(struct list *list, uint64_t epoch)
 {
     size_t count = 0;
     struct list *link, *after;
-    list_each (link, after, list) {
+    list_each(link, after, list)
+    {
         struct producer_batch *batch = list_item(link, struct producer_batch, link);
         if (batch->finished)
             continue;
@@ -54,8 +55,8 @@ static void begin(struct sender *sender, struct flush *flush)
     flush->epoch = ++sender->flush_count;
     list_push_back(&sender->flushes, &flush->link);
     struct list *link, *after;
-    list_each (link, after, &sender->active)
-        flush->left += mark_partition(list_item(link, struct partition, active_link), flush->epoch);
+    list_each(link, after, &sender->active) flush->left +=
+        mark_partition(list_item(link, struct partition, active_link), flush->epoch);
     if (!flush->left) {
         list_remove(&flush->link);
         flush->done(flush);
@@ -71,7 +72,8 @@ static void count(struct sender *sender, uint64_t flush_mark, ptrdiff_t change)
     if (!flush_mark)
         return;
     struct list *link, *after;
-    list_each (link, after, &sender->flushes) {
+    list_each(link, after, &sender->flushes)
+    {
         struct flush *flush = list_item(link, struct flush, link);
         if (flush->epoch < flush_mark)
             continue;
@@ -96,8 +98,9 @@ void sender_batch_split(struct sender *sender, const struct producer_batch *batc
 void sender_calm(struct sender *sender)
 {
     cafka_producer *producer = sender->producer;
-    if (atomic_load_explicit(&producer->urgent, memory_order_relaxed) && list_empty(&sender->flushes) &&
-        !sender->closing && !atomic_load(&producer->accumulator.pool.waiting))
+    if (atomic_load_explicit(&producer->urgent, memory_order_relaxed) &&
+        list_empty(&sender->flushes) && !sender->closing &&
+        !atomic_load(&producer->accumulator.pool.waiting))
         atomic_store(&producer->urgent, false);
 }
 
@@ -147,7 +150,8 @@ int flush_start(cafka_producer *producer, struct flush_call **out, cafka_error *
     atomic_init(&call->refs, 1);
     call->event = env->event_open(env);
     if (call->event < 0) {
-        int rc = error_errno(err, CAFKA_ERR_SYSTEM, -call->event, "making an event to wait for a flush");
+        int rc =
+            error_errno(err, CAFKA_ERR_SYSTEM, -call->event, "making an event to wait for a flush");
         flush_drop(call);
         return rc;
     }
@@ -161,7 +165,9 @@ int flush_wait(struct flush_call *call, int64_t deadline, cafka_error *err)
 {
     int rc = client_wait(&call->producer->client, call->event, deadline, NULL);
     if (rc == CAFKA_ERR_TIMEOUT)
-        return error_set(err, rc, "flush: there are records whose delivery is not finished; they go on being sent");
+        return error_set(
+            err, rc,
+            "flush: there are records whose delivery is not finished; they go on being sent");
     return rc ? client_may_wait(&call->producer->client, err) : CAFKA_OK;
 }
 
@@ -180,7 +186,8 @@ void sender_refuse_all(struct sender *sender)
     cafka_producer *producer = sender->producer;
     sender->refusing = true;
     struct list *link, *after;
-    list_each (link, after, &producer->topics.all) {
+    list_each(link, after, &producer->topics.all)
+    {
         cafka_topic *topic = list_item(link, cafka_topic, link);
         for (int32_t i = 0; i < topic->all_count; i++)
             refuse(topic->all[i]);
@@ -197,7 +204,8 @@ static void stop(struct sender *sender)
     sender_id_stop(sender);
     loop_timer_cancel(loop, &sender->close_timer);
     struct list *link, *after;
-    list_each (link, after, &sender->active) {
+    list_each(link, after, &sender->active)
+    {
         struct partition *p = list_item(link, struct partition, active_link);
         loop_timer_cancel(loop, &p->timer);
         loop_timer_cancel(loop, &p->expiry);
@@ -248,7 +256,8 @@ void closing_start(cafka_producer *producer, int64_t deadline)
     struct sender *sender = sender_of(producer);
     atomic_store(&producer->closing, true);
     int64_t known = atomic_load(&sender->close_deadline);
-    while (deadline < known && !atomic_compare_exchange_weak(&sender->close_deadline, &known, deadline))
+    while (deadline < known &&
+           !atomic_compare_exchange_weak(&sender->close_deadline, &known, deadline))
         ;
     if (!atomic_exchange(&sender->close_posted, true))
         loop_post(producer->client.loop, &sender->close_task);
@@ -273,7 +282,8 @@ int closing_init(cafka_producer *producer, cafka_error *err)
     atomic_init(&sender->close_deadline, CAFKA_NEVER);
     sender->close_event = env->event_open(env);
     if (sender->close_event < 0)
-        return error_errno(err, CAFKA_ERR_SYSTEM, -sender->close_event, "making an event to wait for close");
+        return error_errno(err, CAFKA_ERR_SYSTEM, -sender->close_event,
+                           "making an event to wait for close");
     sender->close_event_made = true;
     return CAFKA_OK;
 }
@@ -282,6 +292,7 @@ void closing_fini(cafka_producer *producer)
 {
     struct sender *sender = sender_of(producer);
     if (sender->close_event_made)
-        producer->settings.client.env->event_close(producer->settings.client.env, sender->close_event);
+        producer->settings.client.env->event_close(producer->settings.client.env,
+                                                   sender->close_event);
     sender->close_event_made = false;
 }

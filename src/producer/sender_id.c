@@ -21,15 +21,17 @@ static void ask_later(struct sender *sender, const cafka_error *why)
     struct client *client = &sender->producer->client;
     int64_t wait_ms = backoff_after(client->env, client->settings->retry_backoff_ms,
                                     client->settings->retry_backoff_max_ms, sender->id_attempts++);
-    log_debug(sender->producer->log, "no producer id yet, asking again in %lld ms: %s", (long long)wait_ms,
-              why->message);
+    log_debug(sender->producer->log, "no producer id yet, asking again in %lld ms: %s",
+              (long long)wait_ms, why->message);
     if (sender->id_attempts == 3) {
         cafka_error error = {0};
-        error_set(&error, why->code, "no producer id, without which nothing is sent: %.180s", why->message);
+        error_set(&error, why->code, "no producer id, without which nothing is sent: %.180s",
+                  why->message);
         client_report(client, &sender->told_id_error, &error, NULL, -1, -1);
     }
     sender->id_timer.fire = fire_again;
-    loop_timer_set(client->loop, &sender->id_timer, loop_now_ms(client->loop) + (wait_ms > 0 ? wait_ms : 1));
+    loop_timer_set(client->loop, &sender->id_timer,
+                   loop_now_ms(client->loop) + (wait_ms > 0 ? wait_ms : 1));
 }
 
 static void take_id(struct sender *sender, const struct init_producer_id_response *response)
@@ -79,7 +81,9 @@ static void answered(struct call *call, const struct reply *reply)
         if (!rc)
             error_set(&error, response.error_code ? response.error_code : CAFKA_ERR_PROTOCOL,
                       "the broker answered InitProducerId with %s",
-                      protocol_error_name(response.error_code) ? protocol_error_name(response.error_code) : "nonsense");
+                      protocol_error_name(response.error_code)
+                          ? protocol_error_name(response.error_code)
+                          : "nonsense");
         ask_later(sender, &error);
     }
     arena_reset(&sender->arena);
@@ -90,8 +94,10 @@ static void ask(struct sender *sender)
     init_producer_id_request_init(&sender->id_body);
     sender->id_body.transactional_id = (struct str){NULL, 0};
     sender->id_body.transaction_timeout_ms = INT32_MAX;
-    sender->id_call = (struct call){
-        .request.api_key = API_INIT_PRODUCER_ID, .done = answered, .body = &sender->id_body, .max_version = 5};
+    sender->id_call = (struct call){.request.api_key = API_INIT_PRODUCER_ID,
+                                    .done = answered,
+                                    .body = &sender->id_body,
+                                    .max_version = 5};
     client_call(&sender->producer->client, &sender->id_call, CALL_ANY, LANE_CONTROL);
 }
 

@@ -26,7 +26,8 @@ static cafka_topic *look_up(const struct topic_table *table, const char *name, s
     if (!table)
         return NULL;
     for (size_t i = hash_bytes(name, size);; i++) {
-        cafka_topic *topic = atomic_load_explicit(&table->slots[i & table->mask], memory_order_acquire);
+        cafka_topic *topic =
+            atomic_load_explicit(&table->slots[i & table->mask], memory_order_acquire);
         if (!topic || (topic->name_size == size && !memcmp(topic->name, name, size)))
             return topic;
     }
@@ -130,9 +131,11 @@ static void fire_growth(struct timer *timer);
 static void try_again_later(cafka_topic *topic)
 {
     struct client *client = &topic->producer->client;
-    int64_t wait_ms = backoff_after(client->env, client->settings->retry_backoff_ms,
-                                    client->settings->retry_backoff_max_ms, topic->growth_attempts++);
-    loop_timer_set(client->loop, &topic->growth_timer, loop_now_ms(client->loop) + (wait_ms > 0 ? wait_ms : 1));
+    int64_t wait_ms =
+        backoff_after(client->env, client->settings->retry_backoff_ms,
+                      client->settings->retry_backoff_max_ms, topic->growth_attempts++);
+    loop_timer_set(client->loop, &topic->growth_timer,
+                   loop_now_ms(client->loop) + (wait_ms > 0 ? wait_ms : 1));
 }
 
 static void note_error(cafka_topic *topic, const cafka_error *error)
@@ -197,8 +200,8 @@ int topics_get(cafka_producer *producer, const char *name, cafka_topic **out, ca
         return CAFKA_OK;
     if (!is_legal(name))
         return error_set(err, CAFKA_ERR_ARGUMENT,
-                         "'%.64s%s' is no topic name: 1 to 249 of a-z A-Z 0-9 . _ - are allowed", name,
-                         strlen(name) > 64 ? "…" : "");
+                         "'%.64s%s' is no topic name: 1 to 249 of a-z A-Z 0-9 . _ - are allowed",
+                         name, strlen(name) > 64 ? "…" : "");
     pthread_mutex_lock(&topics->mu);
     cafka_topic *topic = topics_find(topics, name);
     int rc = topic ? CAFKA_OK : reserve_locked(topics, err);
@@ -250,12 +253,14 @@ static int not_known(cafka_topic *topic, int32_t partition, int64_t waited_ms, c
     const char *between = why.code ? ": " : "";
     struct partition_set *set = atomic_load_explicit(&topic->set, memory_order_acquire);
     if (set && partition >= set->count)
-        return error_set(err, CAFKA_ERR_TIMEOUT,
-                         "sending to %s-%d: the topic has only %d partitions, and no more after %lld ms "
-                         "(max.block.ms)",
-                         topic->name, (int)partition, (int)set->count, (long long)waited_ms);
-    return error_set(err, CAFKA_ERR_TIMEOUT, "sending to %s: the topic is not known after %lld ms%s%.120s",
-                     topic->name, (long long)waited_ms, between, why.message);
+        return error_set(
+            err, CAFKA_ERR_TIMEOUT,
+            "sending to %s-%d: the topic has only %d partitions, and no more after %lld ms "
+            "(max.block.ms)",
+            topic->name, (int)partition, (int)set->count, (long long)waited_ms);
+    return error_set(err, CAFKA_ERR_TIMEOUT,
+                     "sending to %s: the topic is not known after %lld ms%s%.120s", topic->name,
+                     (long long)waited_ms, between, why.message);
 }
 
 static void ask_for_growth(void *arg)
@@ -281,34 +286,40 @@ int topic_await(cafka_topic *topic, int32_t partition, int64_t deadline, cafka_e
             list_push_back(&topic->waiters, &waiter.link);
         pthread_mutex_unlock(&topic->mu);
         if (is_hopeless(&why)) {
-            rc = error_set_flags(err, why.code, why.flags, "sending to %s: %.180s", topic->name, why.message);
+            rc = error_set_flags(err, why.code, why.flags, "sending to %s: %.180s", topic->name,
+                                 why.message);
             break;
         }
         if ((rc = producer_usable(producer, err)))
             break;
         if (!deadline) {
-            rc = error_set(err, CAFKA_ERR_WOULD_BLOCK, "sending to %s would have to wait for metadata", topic->name);
+            rc = error_set(err, CAFKA_ERR_WOULD_BLOCK,
+                           "sending to %s would have to wait for metadata", topic->name);
             break;
         }
         if (waiter.event < 0) {
             if (client_may_wait(&producer->client, NULL)) {
                 rc = error_set(err, CAFKA_ERR_WOULD_BLOCK,
-                               "sending to %s would have to wait for metadata, and must not here", topic->name);
+                               "sending to %s would have to wait for metadata, and must not here",
+                               topic->name);
                 break;
             }
             waiter.event = env->event_open(env);
             if (waiter.event < 0) {
-                rc = error_errno(err, CAFKA_ERR_SYSTEM, -waiter.event, "waiting for topic %s", topic->name);
+                rc = error_errno(err, CAFKA_ERR_SYSTEM, -waiter.event, "waiting for topic %s",
+                                 topic->name);
                 break;
             }
             continue; /* in line first, then look again */
         }
         if (!asked && atomic_load_explicit(&topic->set, memory_order_acquire)) {
             asked = true;
-            (void)client_run(&producer->client, ask_for_growth, topic, NULL); /* closing: seen above */
+            (void)client_run(&producer->client, ask_for_growth, topic,
+                             NULL); /* closing: seen above */
             continue;
         }
-        if (client_wait(&producer->client, waiter.event, deadline, NULL) && !has_partition(topic, partition)) {
+        if (client_wait(&producer->client, waiter.event, deadline, NULL) &&
+            !has_partition(topic, partition)) {
             rc = not_known(topic, partition, env_now_ms(env) - began_ms, err);
             break;
         }
@@ -334,7 +345,8 @@ static void wake_waiters(cafka_topic *topic)
 void topics_wake_all(struct topics *topics)
 {
     struct list *link, *after;
-    list_each (link, after, &topics->all) {
+    list_each(link, after, &topics->all)
+    {
         cafka_topic *topic = list_item(link, cafka_topic, link);
         loop_timer_cancel(topic->producer->client.loop, &topic->growth_timer);
         wake_waiters(topic);
@@ -448,8 +460,8 @@ void topic_changed(cafka_topic *topic, unsigned what)
     if (meta->known && meta->partition_count > 0) {
         if (!publish_set(topic, meta->partition_count)) {
             error_clear(&error);
-            error_set_flags(&error, CAFKA_ERR_MEMORY, CAFKA_RETRIABLE, "no memory for the partitions of %s",
-                            topic->name);
+            error_set_flags(&error, CAFKA_ERR_MEMORY, CAFKA_RETRIABLE,
+                            "no memory for the partitions of %s", topic->name);
             try_again_later(topic);
         }
         note_available(topic);
@@ -504,7 +516,8 @@ struct partition *topic_next_in_turn(cafka_topic *topic, const struct partition_
 {
     uint32_t turn = atomic_fetch_add_explicit(&topic->turn, 1, memory_order_relaxed);
     pthread_mutex_lock(&topic->mu);
-    int32_t index = partition_pick_evenly(topic->available, topic->available_count, set->count, turn);
+    int32_t index =
+        partition_pick_evenly(topic->available, topic->available_count, set->count, turn);
     pthread_mutex_unlock(&topic->mu);
     return set->partitions[index < set->count ? index : index % set->count];
 }

@@ -32,7 +32,7 @@ struct topics {
     pthread_mutex_t mu;            /* for who adds one */
     bool mu_made;
     size_t count;
-    struct list all;               /* the loop's: those that were registered */
+    struct list all; /* the loop's: those that were registered */
 };
 
 struct partition_set {

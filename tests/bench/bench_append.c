@@ -20,13 +20,18 @@ static double cpu_ns(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-__attribute__((noinline)) static void send_them(cafka_producer *producer, cafka_topic *topic, const void *key,
-                                                size_t key_size, const void *value, size_t size, long count)
+__attribute__((noinline)) static void send_them(cafka_producer *producer, cafka_topic *topic,
+                                                const void *key, size_t key_size, const void *value,
+                                                size_t size, long count)
 {
     cafka_error err;
     for (long i = 0; i < count; i++) {
-        cafka_record record = {.topic_handle = topic, .key = key, .key_size = key_size, .value = value,
-                               .value_size = size, .opaque = (void *)(intptr_t)i};
+        cafka_record record = {.topic_handle = topic,
+                               .key = key,
+                               .key_size = key_size,
+                               .value = value,
+                               .value_size = size,
+                               .opaque = (void *)(intptr_t)i};
         if (cafka_producer_send(producer, &record, &err)) {
             fprintf(stderr, "%s\n", err.message);
             exit(1);
@@ -39,7 +44,8 @@ static void count_only(cafka_producer *producer, cafka_delivery *delivery, void 
     (void)producer, (void)delivery, (void)user;
 }
 
-static void measure(const char *name, int partitions, bool reports, const char *key, long count, size_t size)
+static void measure(const char *name, int partitions, bool reports, const char *key, long count,
+                    size_t size)
 {
     static char value[1 << 16];
     struct producer_fixture *f = open_world(1, partitions);

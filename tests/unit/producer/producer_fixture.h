@@ -77,10 +77,10 @@ struct producer_fixture {
     int produced;             /* Produce requests seen */
     int64_t produced_at_ms[1000];
     size_t largest_request;
-    int acks;                 /* of the last request */
-    int codec;                /* of the last batch */
-    bool hint_leaders;        /* say in the answer who leads */
-    int32_t slow_broker;      /* this one asks to be left alone for a second after each request */
+    int acks;            /* of the last request */
+    int codec;           /* of the last batch */
+    bool hint_leaders;   /* say in the answer who leads */
+    int32_t slow_broker; /* this one asks to be left alone for a second after each request */
 
     /* reports */
     int32_t reported[LOG_MAX]; /* how often */
@@ -98,7 +98,8 @@ static inline struct script_topic *first_topic(struct producer_fixture *f)
 
 /* --- the model of a broker --- */
 
-static int16_t check_sequence(const struct model_log *log, const struct batch_header *h, int *known_offset)
+static int16_t check_sequence(const struct model_log *log, const struct batch_header *h,
+                              int *known_offset)
 {
     *known_offset = -1;
     if (h->producer_id < 0 || !log->knows || log->producer_id != h->producer_id)
@@ -108,11 +109,14 @@ static int16_t check_sequence(const struct model_log *log, const struct batch_he
     if (h->producer_epoch > log->epoch)
         return h->base_sequence ? ERR_OUT_OF_ORDER_SEQUENCE_NUMBER : ERR_NONE;
     for (int i = 0; i < log->window_count; i++)
-        if (log->window[i].first == h->base_sequence && log->window[i].last == batch_last_sequence(h)) {
+        if (log->window[i].first == h->base_sequence &&
+            log->window[i].last == batch_last_sequence(h)) {
             *known_offset = log->window[i].offset;
             return ERR_NONE;
         }
-    return h->base_sequence == sequence_add(log->last_sequence, 1) ? ERR_NONE : ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
+    return h->base_sequence == sequence_add(log->last_sequence, 1)
+               ? ERR_NONE
+               : ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
 }
 
 static void remember(struct model_log *log, const struct batch_header *h, int offset)
@@ -154,7 +158,8 @@ static int write_records(struct model_log *log, struct bytes batch, const struct
     return offset;
 }
 
-static int16_t append_batch(struct producer_fixture *f, struct model_log *log, struct bytes batch, int *offset)
+static int16_t append_batch(struct producer_fixture *f, struct model_log *log, struct bytes batch,
+                            int *offset)
 {
     struct batch_header h;
     cafka_error err = {0};
@@ -172,8 +177,8 @@ static int16_t append_batch(struct producer_fixture *f, struct model_log *log, s
     return ERR_NONE;
 }
 
-static const struct script_topic *find_topic_of(struct producer_fixture *f,
-                                                const struct produce_request_topic_produce_data *data, int version)
+static const struct script_topic *find_topic_of(
+    struct producer_fixture *f, const struct produce_request_topic_produce_data *data, int version)
 {
     for (int i = 0; i < f->cluster.topic_count; i++) {
         const struct script_topic *t = &f->cluster.topics[i];
@@ -183,13 +188,15 @@ static const struct script_topic *find_topic_of(struct producer_fixture *f,
     return NULL;
 }
 
-static bool serve_produce(struct producer_fixture *f, struct script_broker *broker, const struct request_head *head,
-                          struct bytes body, struct arena *arena, struct produce_response *r)
+static bool serve_produce(struct producer_fixture *f, struct script_broker *broker,
+                          const struct request_head *head, struct bytes body, struct arena *arena,
+                          struct produce_response *r)
 {
     struct produce_request request;
     cafka_error err = {0};
-    assert_int_equal(
-        message_decode(&produce_request_message, head->api_version, body, arena, &request, NULL, &err), 0);
+    assert_int_equal(message_decode(&produce_request_message, head->api_version, body, arena,
+                                    &request, NULL, &err),
+                     0);
     enum fault_kind kind = FAULT_NONE;
     int16_t fault_code = 0;
     if (f->fault_next < f->fault_count) {
@@ -216,8 +223,8 @@ static bool serve_produce(struct producer_fixture *f, struct script_broker *brok
         produce_response_topic_produce_response_init(out);
         out->name = data->name;
         out->topic_id = data->topic_id;
-        out->partition_responses =
-            arena_calloc(arena, (size_t)data->partition_data_count, sizeof *out->partition_responses);
+        out->partition_responses = arena_calloc(arena, (size_t)data->partition_data_count,
+                                                sizeof *out->partition_responses);
         out->partition_responses_count = data->partition_data_count;
         for (int j = 0; j < data->partition_data_count; j++) {
             struct produce_response_partition_produce_response *p = &out->partition_responses[j];
@@ -282,7 +289,8 @@ static void hear_delivery(cafka_producer *producer, cafka_delivery *delivery, vo
     struct producer_fixture *f = user;
     cafka_delivery_report r;
     assert_ptr_equal(producer, f->producer);
-    assert_string_equal(cafka_delivery_topic(delivery), f->cluster.topic_count ? first_topic(f)->name : "gone");
+    assert_string_equal(cafka_delivery_topic(delivery),
+                        f->cluster.topic_count ? first_topic(f)->name : "gone");
     f->batches_reported++;
     while (!cafka_delivery_next(delivery, &r)) {
         intptr_t number = (intptr_t)r.opaque;
@@ -359,12 +367,16 @@ static inline void close_world(struct producer_fixture *f)
 /* --- sending and looking --- */
 
 /* The next record: its number in 4 bytes, and filling. */
-static inline int try_record(struct producer_fixture *f, int32_t partition, size_t size, cafka_error *err)
+static inline int try_record(struct producer_fixture *f, int32_t partition, size_t size,
+                             cafka_error *err)
 {
     static uint8_t value[2 << 20];
     store_be32(value, (uint32_t)f->next);
     memset(value + 4, 'a' + f->next % 26, size > 4 ? size - 4 : 0);
-    cafka_record record = {.topic = "orders", .value = value, .value_size = size, .opaque = (void *)(intptr_t)f->next};
+    cafka_record record = {.topic = "orders",
+                           .value = value,
+                           .value_size = size,
+                           .opaque = (void *)(intptr_t)f->next};
     if (partition >= 0) {
         record.partition = partition;
         record.flags = CAFKA_RECORD_PARTITION;

@@ -30,14 +30,13 @@ static void on_delivery(cafka_producer *producer, cafka_delivery *delivery, void
 
 static void begin(struct fixture *f, int codec, bool slots, int32_t batch_size, int32_t batch_max)
 {
-    *f = (struct fixture){
-        .settings = {.batch_size_bytes = batch_size,
-                     .batch_max_size_bytes = batch_max,
-                     .max_request_size_bytes = 1 << 20,
-                     .buffer_memory_bytes = 8 << 20,
-                     .compression = codec,
-                     .compression_level = CODEC_LEVEL_DEFAULT,
-                     .on_delivery = slots ? on_delivery : NULL}};
+    *f = (struct fixture){.settings = {.batch_size_bytes = batch_size,
+                                       .batch_max_size_bytes = batch_max,
+                                       .max_request_size_bytes = 1 << 20,
+                                       .buffer_memory_bytes = 8 << 20,
+                                       .compression = codec,
+                                       .compression_level = CODEC_LEVEL_DEFAULT,
+                                       .on_delivery = slots ? on_delivery : NULL}};
     assert_int_equal(accumulator_init(&f->a, cafka_env_real(), &f->settings, NULL), CAFKA_OK);
     assert_int_equal(partition_init(&f->p, NULL, 0, NULL), CAFKA_OK);
 }
@@ -51,11 +50,13 @@ static void end(struct fixture *f)
 
 static int append(struct fixture *f, const char *value, size_t size, intptr_t opaque)
 {
-    struct append record = {.value = bytes_of(value, size), .opaque = (void *)opaque,
+    struct append record = {.value = bytes_of(value, size),
+                            .opaque = (void *)opaque,
                             .timestamp_ms = 1000 + opaque};
     f->outcome = (struct append_outcome){0};
     pthread_mutex_lock(&f->p.mu);
-    int rc = partition_append_locked(&f->a, &f->p, &record, f->a.batch_max, &f->spare, &f->outcome, &f->needed);
+    int rc = partition_append_locked(&f->a, &f->p, &record, f->a.batch_max, &f->spare, &f->outcome,
+                                     &f->needed);
     pthread_mutex_unlock(&f->p.mu);
     if (f->outcome.to_seal)
         accumulator_seal(&f->a, f->outcome.to_seal);
@@ -96,7 +97,8 @@ static int check_batch(struct producer_batch *batch, int first, bool slots)
     struct decompressor *d;
     assert_int_equal(decompressor_new(&d, NULL), CAFKA_OK);
     assert_int_equal(batch_header_read(bytes_of(wire, size), &header, NULL), CAFKA_OK);
-    assert_int_equal(batch_open(bytes_of(wire, size), &header, d, 8 << 20, &inflated, &it, NULL), CAFKA_OK);
+    assert_int_equal(batch_open(bytes_of(wire, size), &header, d, 8 << 20, &inflated, &it, NULL),
+                     CAFKA_OK);
     struct slot_iter si = producer_batch_slots(batch);
     char expected[32768];
     int i = first;
@@ -270,7 +272,8 @@ static void a_split_batch_holds_the_same_records(void **state)
 
         struct list parts;
         struct sealer *sealer = accumulator_sealer_get(&f->a);
-        assert_int_equal(producer_batch_split(batch, 10000, d, sealer, &f->a.pool, &parts, NULL), CAFKA_OK);
+        assert_int_equal(producer_batch_split(batch, 10000, d, sealer, &f->a.pool, &parts, NULL),
+                         CAFKA_OK);
         int next = 1, parts_count = 0;
         for (struct list *link; (link = list_pop_front(&parts));) {
             struct producer_batch *part = list_item(link, struct producer_batch, link);

@@ -12,15 +12,17 @@
 
 static const struct producer_identity id7 = {7, 0};
 
-static enum sequence_gate fresh(struct sequences *s, const struct producer_identity *id, int on_wire,
-                                bool confirmed)
+static enum sequence_gate fresh(struct sequences *s, const struct producer_identity *id,
+                                int on_wire, bool confirmed)
 {
-    return sequences_gate(s, id, &(struct gate_question){.on_wire = on_wire, .confirmed = confirmed});
+    return sequences_gate(s, id,
+                          &(struct gate_question){.on_wire = on_wire, .confirmed = confirmed});
 }
 
 static enum sequence_gate again(struct sequences *s, int on_wire)
 {
-    return sequences_gate(s, &id7, &(struct gate_question){.has_sequence = true, .on_wire = on_wire});
+    return sequences_gate(s, &id7,
+                          &(struct gate_question){.has_sequence = true, .on_wire = on_wire});
 }
 
 static struct numbered number(struct sequences *s, int32_t count)

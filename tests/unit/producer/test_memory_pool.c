@@ -17,7 +17,8 @@ static int setup(void **state)
 {
     static struct memory_pool pool;
     *state = &pool;
-    return memory_pool_init(&pool, cafka_env_real(), BLOCKS * block_charge(CAPACITY), CAPACITY, NULL);
+    return memory_pool_init(&pool, cafka_env_real(), BLOCKS * block_charge(CAPACITY), CAPACITY,
+                            NULL);
 }
 
 static int teardown(void **state)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <cjson/cJSON.h>
+#include <cmocka.h>
 
 #include "producer/partitioner.h"
 
@@ -20,9 +20,9 @@ static void keys_go_where_javas_murmur2_sends_them(void **state)
     static const struct {
         const char *key;
         int32_t of_3, of_12, of_100;
-    } known[] = {{"", 0, 9, 81},      {"a", 1, 4, 24},      {"abc", 0, 3, 7},
-                 {"abcd", 2, 8, 0},   {"foobar", 0, 6, 66}, {"a-little-bit-long-string", 2, 8, 12},
-                 {"21", 0, 0, 40},    {"key-1234567", 0, 0, 4}};
+    } known[] = {{"", 0, 9, 81},    {"a", 1, 4, 24},         {"abc", 0, 3, 7},
+                 {"abcd", 2, 8, 0}, {"foobar", 0, 6, 66},    {"a-little-bit-long-string", 2, 8, 12},
+                 {"21", 0, 0, 40},  {"key-1234567", 0, 0, 4}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct bytes key = bytes_of(known[i].key, strlen(known[i].key));
         assert_int_equal(partition_for_key(key, 3), known[i].of_3);
@@ -74,7 +74,8 @@ static void check_key(const cJSON *line)
 
 static void check_load(const cJSON *line)
 {
-    int32_t queued[64], partitions[64], length = (int32_t)cJSON_GetObjectItem(line, "length")->valuedouble;
+    int32_t queued[64], partitions[64],
+        length = (int32_t)cJSON_GetObjectItem(line, "length")->valuedouble;
     int total = fill(cJSON_GetObjectItem(line, "queueSizes"), queued);
     fill(cJSON_GetObjectItem(line, "partitionIds"), partitions);
     struct partition_load load = {0};
@@ -101,7 +102,8 @@ static void check_no_load(const cJSON *line)
     int32_t count = (int32_t)cJSON_GetObjectItem(line, "partitions")->valuedouble;
     const cJSON *pick, *picks = cJSON_GetObjectItem(line, "picks");
     for (pick = picks->child; pick; pick = pick->next)
-        assert_int_equal(partition_pick_evenly(available, n, count, (uint32_t)item(pick, 0)), item(pick, 1));
+        assert_int_equal(partition_pick_evenly(available, n, count, (uint32_t)item(pick, 0)),
+                         item(pick, 1));
 }
 
 static void check_sticky(const cJSON *line)
@@ -124,11 +126,14 @@ static void golden_vectors(void **state)
     static const struct {
         const char *kind;
         void (*check)(const cJSON *line);
-    } kinds[] = {{"murmur2", check_key}, {"load", check_load}, {"no load", check_no_load},
+    } kinds[] = {{"murmur2", check_key},
+                 {"load", check_load},
+                 {"no load", check_no_load},
                  {"sticky", check_sticky}};
     char path[4096];
     const char *shared = getenv("CAFKA_SHARED");
-    snprintf(path, sizeof path, "%s/golden/vectors.jsonl", shared ? shared : TOP_SRCDIR "/../shared");
+    snprintf(path, sizeof path, "%s/golden/vectors.jsonl",
+             shared ? shared : TOP_SRCDIR "/../shared");
     FILE *file = fopen(path, "r");
     if (!file) {
         printf("skipped: golden data not found\n");

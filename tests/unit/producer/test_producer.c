@@ -117,7 +117,10 @@ static void keys_and_turns_choose_partitions(void **state)
     for (int i = 0; i < 300; i++) {
         char key[16];
         int size = snprintf(key, sizeof key, "key-%d", i);
-        cafka_record record = {.topic = "orders", .key = key, .key_size = (size_t)size, .opaque = (void *)(intptr_t)f->next++};
+        cafka_record record = {.topic = "orders",
+                               .key = key,
+                               .key_size = (size_t)size,
+                               .opaque = (void *)(intptr_t)f->next++};
         assert_int_equal(cafka_producer_send(f->producer, &record, &err), 0);
         expected[(hash_murmur2(key, (size_t)size) & INT32_MAX) % 12]++;
     }
@@ -167,10 +170,18 @@ static void headers_timestamps_and_nulls_are_kept(void **state)
     start(f);
     cafka_error err;
     cafka_header headers[] = {{"a", 0, "1", 1}, {"b", 1, NULL, 0}, {"", 0, "", 0}};
-    cafka_record record = {.topic = "orders", .headers = headers, .header_count = 3, .value = "\0\0\0\7", .value_size = 4,
-                           .timestamp_ms = 12345, .flags = CAFKA_RECORD_TIMESTAMP, .opaque = (void *)(intptr_t)f->next++};
+    cafka_record record = {.topic = "orders",
+                           .headers = headers,
+                           .header_count = 3,
+                           .value = "\0\0\0\7",
+                           .value_size = 4,
+                           .timestamp_ms = 12345,
+                           .flags = CAFKA_RECORD_TIMESTAMP,
+                           .opaque = (void *)(intptr_t)f->next++};
     assert_int_equal(cafka_producer_send(f->producer, &record, &err), 0);
-    record = (cafka_record){.topic = "orders", .timestamp_ms = 1, .flags = CAFKA_RECORD_TIMESTAMP,
+    record = (cafka_record){.topic = "orders",
+                            .timestamp_ms = 1,
+                            .flags = CAFKA_RECORD_TIMESTAMP,
                             .opaque = (void *)(intptr_t)f->next++};
     assert_int_equal(cafka_producer_send(f->producer, &record, &err), 0);
     flush(f);
@@ -208,7 +219,8 @@ static void send_wait_returns_the_records_own_result(void **state)
     assert_ptr_equal(report.opaque, f);
     assert_int_equal(report.partition, 0);
     fault(f, FAULT_REFUSE, ERR_INVALID_RECORD);
-    assert_int_equal(cafka_producer_send_wait(f->producer, &record, &report, &err), ERR_INVALID_RECORD);
+    assert_int_equal(cafka_producer_send_wait(f->producer, &record, &report, &err),
+                     ERR_INVALID_RECORD);
     assert_non_null(strstr(err.message, "orders-0"));
     flush(f);
     assert_int_equal(f->delivered, 5); /* the others, and nothing of the one that was waited for */
@@ -224,7 +236,10 @@ static void send_many_takes_them_all(void **state)
     static uint8_t values[MANY][8];
     for (int i = 0; i < MANY; i++) {
         store_be32(values[i], (uint32_t)i);
-        records[i] = (cafka_record){.topic = "orders", .value = values[i], .value_size = 8, .opaque = (void *)(intptr_t)i};
+        records[i] = (cafka_record){.topic = "orders",
+                                    .value = values[i],
+                                    .value_size = 8,
+                                    .opaque = (void *)(intptr_t)i};
     }
     cafka_error err;
     size_t accepted;
@@ -236,7 +251,8 @@ static void send_many_takes_them_all(void **state)
     assert_each_reported_once(f);
 
     records[10].value = NULL; /* a size without data */
-    assert_int_equal(cafka_producer_send_many(f->producer, records, MANY, &accepted, &err), CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_producer_send_many(f->producer, records, MANY, &accepted, &err),
+                     CAFKA_ERR_ARGUMENT);
     assert_int_equal(accepted, 10);
 }
 
@@ -377,7 +393,8 @@ static void a_topic_that_is_forbidden_fails_at_once(void **state)
     cafka_error err;
     int64_t began_ms = sim_now_ms(f->sim);
     cafka_record record = {.topic = "secret"};
-    assert_int_equal(cafka_producer_send(f->producer, &record, &err), ERR_TOPIC_AUTHORIZATION_FAILED);
+    assert_int_equal(cafka_producer_send(f->producer, &record, &err),
+                     ERR_TOPIC_AUTHORIZATION_FAILED);
     assert_non_null(strstr(err.message, "secret"));
     assert_true(sim_now_ms(f->sim) - began_ms < 1000);
 }
@@ -413,7 +430,11 @@ static void a_record_that_is_too_large_is_refused_at_once(void **state)
     cafka_error err;
     assert_int_equal(try_record(f, 0, 20001, &err), CAFKA_ERR_TOO_LARGE);
     assert_non_null(strstr(err.message, "max.request.size"));
-    cafka_record huge = {.topic = "orders", .key = "k", .key_size = SIZE_MAX - 1, .value = "v", .value_size = 3};
+    cafka_record huge = {.topic = "orders",
+                         .key = "k",
+                         .key_size = SIZE_MAX - 1,
+                         .value = "v",
+                         .value_size = 3};
     assert_int_equal(cafka_producer_send(f->producer, &huge, &err), CAFKA_ERR_TOO_LARGE);
     assert_int_equal(try_record(f, 0, 19000, &err), 0);
     flush(f);
@@ -475,7 +496,8 @@ static void every_failing_allocation_in_new_is_an_error(void **state)
         rc = cafka_producer_new(&f->producer, f->config, &err);
         mem_fail_after(0, 0);
         if (rc) {
-            assert_true(rc == CAFKA_ERR_MEMORY || rc == CAFKA_ERR_SYSTEM); /* the world's own memory too */
+            assert_true(rc == CAFKA_ERR_MEMORY ||
+                        rc == CAFKA_ERR_SYSTEM); /* the world's own memory too */
             f->producer = NULL;
         }
         close_world(f);
@@ -530,7 +552,17 @@ static void close_delivers_what_was_taken(void **state)
     assert_int_equal(cafka_producer_flush(f->producer, 1000, &err), 0);
 }
 
-enum scene { NOTHING_SENT, UNREACHABLE, CONNECTING, SILENT, IN_FLIGHT, BACKING_OFF, LINGERING, NO_LEADER, SCENES };
+enum scene {
+    NOTHING_SENT,
+    UNREACHABLE,
+    CONNECTING,
+    SILENT,
+    IN_FLIGHT,
+    BACKING_OFF,
+    LINGERING,
+    NO_LEADER,
+    SCENES
+};
 
 static void set_scene(struct producer_fixture *f, enum scene scene)
 {
@@ -544,7 +576,8 @@ static void set_scene(struct producer_fixture *f, enum scene scene)
         return;
     if (scene == UNREACHABLE || scene == CONNECTING) {
         for (int i = 0; i < BROKERS; i++)
-            sim_port_set(f->sim, f->cluster.brokers[i].port, scene == CONNECTING ? SIM_PORT_SILENT : SIM_PORT_REFUSED, &err);
+            sim_port_set(f->sim, f->cluster.brokers[i].port,
+                         scene == CONNECTING ? SIM_PORT_SILENT : SIM_PORT_REFUSED, &err);
         assert_int_equal(cafka_producer_send(f->producer, &record, &err), CAFKA_ERR_TIMEOUT);
         return;
     }
@@ -611,7 +644,8 @@ static void call_back_in(struct producer_fixture *f)
     assert_int_equal(cafka_producer_close(f->producer, 1000, &err), CAFKA_ERR_IN_CALLBACK);
     cafka_record record = {.topic = "elsewhere"};
     assert_int_equal(cafka_producer_send(f->producer, &record, &err), CAFKA_ERR_WOULD_BLOCK);
-    assert_int_equal(cafka_producer_send_wait(f->producer, &record, NULL, &err), CAFKA_ERR_IN_CALLBACK);
+    assert_int_equal(cafka_producer_send_wait(f->producer, &record, NULL, &err),
+                     CAFKA_ERR_IN_CALLBACK);
     send_records(f, 1); /* this one may */
 }
 

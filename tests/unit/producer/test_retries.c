@@ -81,8 +81,9 @@ static void an_answer_that_never_comes_neither_loses_nor_doubles(void **state)
 static void a_refused_batch_keeps_its_place(void **state)
 {
     (void)state;
-    static const int16_t codes[] = {ERR_NOT_LEADER_OR_FOLLOWER, ERR_NOT_ENOUGH_REPLICAS, ERR_REQUEST_TIMED_OUT,
-                                    ERR_UNKNOWN_TOPIC_OR_PARTITION, ERR_KAFKA_STORAGE_ERROR, ERR_CORRUPT_MESSAGE,
+    static const int16_t codes[] = {ERR_NOT_LEADER_OR_FOLLOWER,    ERR_NOT_ENOUGH_REPLICAS,
+                                    ERR_REQUEST_TIMED_OUT,         ERR_UNKNOWN_TOPIC_OR_PARTITION,
+                                    ERR_KAFKA_STORAGE_ERROR,       ERR_CORRUPT_MESSAGE,
                                     ERR_THROTTLING_QUOTA_EXCEEDED, ERR_UNKNOWN_TOPIC_ID};
     for (size_t c = 0; c < sizeof codes / sizeof *codes; c++)
         for (int n = 0; n < 8; n++)
@@ -301,7 +302,8 @@ static void after_a_timeout_with_unknown_outcome_all_goes_on(void **state)
             if (written == 0)
                 fault(f, FAULT_IGNORE, 0);
             else if (written == 1)
-                script_rule_add(&f->cluster, API_PRODUCE, SCRIPT_DELAY, 2900); /* just in time … or not */
+                script_rule_add(&f->cluster, API_PRODUCE, SCRIPT_DELAY,
+                                2900); /* just in time … or not */
             else
                 script_rule_add(&f->cluster, API_PRODUCE, SCRIPT_DELAY, 100000);
             send_in_bursts(f);
@@ -356,6 +358,55 @@ static void retries_back_off(void **state)
         int64_t wait_ms = f->produced_at_ms[first + i + 1] - f->produced_at_ms[first + i];
         assert_in_range(wait_ms, base[i] * 8 / 10, base[i] * 12 / 10 + 10);
     }
+}
+
+static int events;
+static char event_text[240];
+
+static void hear_event(const cafka_event *event, void *user)
+{
+    (void)user;
+    events++;
+    snprintf(event_text, sizeof event_text, "%s", event->error.message);
+    assert_string_equal(event->topic, "orders");
+    assert_int_equal(event->partition, 0);
+}
+
+static void a_partition_without_progress_is_reported_once_a_cause(void **state)
+{
+    struct producer_fixture *f = *state;
+    events = 0;
+    cafka_config_on_event(f->config, hear_event, NULL);
+    set(f, "linger.ms", "0");
+    start(f);
+    send_records(f, 1);
+    flush(f);
+    for (int i = 0; i < 10; i++)
+        fault(f, FAULT_REFUSE, ERR_NOT_ENOUGH_REPLICAS);
+    send_records(f, 1);
+    flush(f);
+    assert_int_equal(events, 1);
+    assert_non_null(strstr(event_text, "orders-0"));
+    assert_non_null(strstr(event_text, "NOT_ENOUGH_REPLICAS"));
+    for (int i = 0; i < 5; i++) /* it had recovered, so this is news */
+        fault(f, FAULT_REFUSE, ERR_NOT_ENOUGH_REPLICAS);
+    send_records(f, 1);
+    flush(f);
+    assert_int_equal(events, 2);
+}
+
+static void a_cluster_that_cannot_be_reached_is_named(void **state)
+{
+    struct producer_fixture *f = *state;
+    set(f, "max.block.ms", "2000");
+    for (int i = 0; i < BROKERS; i++)
+        script_broker_down(&f->cluster.brokers[i]);
+    start(f);
+    cafka_error err;
+    int64_t began_ms = sim_now_ms(f->sim);
+    assert_int_equal(try_record(f, -1, 100, &err), CAFKA_ERR_TIMEOUT);
+    assert_in_range(sim_now_ms(f->sim) - began_ms, 1990, 2100);
+    assert_non_null(strstr(err.message, "127.0.0.1:"));
 }
 
 /* --- batches that are too large --- */
@@ -437,11 +488,10 @@ static void make_trouble(struct producer_fixture *f, struct rng *rng)
     struct script_broker *broker = &f->cluster.brokers[rng_below(rng, BROKERS)];
     struct script_topic *topic = first_topic(f);
     static const int16_t codes[] = {ERR_NOT_ENOUGH_REPLICAS, ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-                                    ERR_REQUEST_TIMED_OUT, ERR_KAFKA_STORAGE_ERROR, ERR_NOT_LEADER_OR_FOLLOWER};
+                                    ERR_REQUEST_TIMED_OUT, ERR_KAFKA_STORAGE_ERROR,
+                                    ERR_NOT_LEADER_OR_FOLLOWER};
     switch (rng_below(rng, 9)) {
-    case 0:
-        script_cut(broker);
-        break;
+    case 0: script_cut(broker); break;
     case 1:
         if (f->cluster.rule_count < 60)
             script_rule_add(&f->cluster, API_PRODUCE, SCRIPT_CLOSE, 0);
@@ -474,8 +524,7 @@ static void make_trouble(struct producer_fixture *f, struct rng *rng)
         if (f->fault_count < FAULTS)
             fault(f, FAULT_IGNORE, 0);
         break;
-    default:
-        (void)sim_cut(f->sim, NULL, NULL, rng_below(rng, 2) ? SIM_CUT_RESET : SIM_CUT_END);
+    default: (void)sim_cut(f->sim, NULL, NULL, rng_below(rng, 2) ? SIM_CUT_RESET : SIM_CUT_END);
     }
 }
 
@@ -557,6 +606,8 @@ int main(void)
         cmocka_unit_test(after_a_timeout_with_unknown_outcome_all_goes_on),
         WORLD_TEST(retries_stop_when_they_are_used_up),
         WORLD_TEST(retries_back_off),
+        WORLD_TEST(a_partition_without_progress_is_reported_once_a_cause),
+        WORLD_TEST(a_cluster_that_cannot_be_reached_is_named),
         cmocka_unit_test(a_batch_that_is_too_large_is_split),
         WORLD_TEST(a_limit_that_shrinks_on_the_way_loses_nothing),
         WORLD_TEST(one_record_that_is_too_large_for_the_topic_fails_alone),

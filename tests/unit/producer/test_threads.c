@@ -87,7 +87,9 @@ static void *send_all(void *arg)
     for (int i = 0; i < EACH; i++) {
         int number = t->number * EACH + i;
         store_be32(value, (uint32_t)number);
-        cafka_record record = {.topic = "orders", .value = value, .value_size = sizeof value,
+        cafka_record record = {.topic = "orders",
+                               .value = value,
+                               .value_size = sizeof value,
                                .opaque = (void *)(intptr_t)number};
         if (t->partition_of_its_own) {
             record.partition = t->number % 6;
@@ -238,11 +240,12 @@ static int use_in_child(cafka_producer *producer)
     cafka_error err;
     cafka_record record = {.topic = "orders", .value = "\0\0\0\1", .value_size = 4};
     size_t accepted;
-    bool good = cafka_producer_send(producer, &record, &err) == CAFKA_ERR_FORKED &&
-                cafka_producer_send_many(producer, &record, 1, &accepted, &err) == CAFKA_ERR_FORKED &&
-                cafka_producer_send_wait(producer, &record, NULL, &err) == CAFKA_ERR_FORKED &&
-                cafka_producer_flush(producer, -1, &err) == CAFKA_ERR_FORKED &&
-                cafka_producer_close(producer, -1, &err) == CAFKA_ERR_FORKED;
+    bool good =
+        cafka_producer_send(producer, &record, &err) == CAFKA_ERR_FORKED &&
+        cafka_producer_send_many(producer, &record, 1, &accepted, &err) == CAFKA_ERR_FORKED &&
+        cafka_producer_send_wait(producer, &record, NULL, &err) == CAFKA_ERR_FORKED &&
+        cafka_producer_flush(producer, -1, &err) == CAFKA_ERR_FORKED &&
+        cafka_producer_close(producer, -1, &err) == CAFKA_ERR_FORKED;
     cafka_producer_free(producer);
     return good ? 0 : 1;
 }
