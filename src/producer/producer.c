@@ -309,73 +309,105 @@ static int await_block(cafka_producer *producer, cafka_topic *topic, size_t need
                : no_memory(producer, topic, waited ? CAFKA_ERR_TIMEOUT : CAFKA_ERR_WOULD_BLOCK, err);
 }
 
+/* One record on its slow way. */
+struct slow_send {
+    cafka_producer *producer;
+    cafka_topic *topic;
+    const cafka_record *record;
+    struct append *append;
+    struct patience *patience;
+    struct send_waiter *waiter; /* NULL: nobody waits for the record */
+    struct block *spare;        /* that was waited for */
+    size_t needed;              /* capacity of the block to wait for */
+};
+
+static int await_partition(struct slow_send *s, cafka_error *err)
+{
+    int32_t wanted = s->record->flags & CAFKA_RECORD_PARTITION ? s->record->partition : -1;
+    int rc = topic_await(s->topic, wanted, deadline_of(s->producer, s->patience), err);
+    if (!rc && !(s->record->flags & CAFKA_RECORD_TIMESTAMP))
+        s->append->timestamp_ms = env_wall_ms(s->producer->client.env);
+    return rc;
+}
+
+/*
+ * Append with all that this may bring: a new block, a new batch, a closed one. CAFKA_ERR_CONCURRENT:
+ * the sticky partitioner has moved on, so choose again.
+ */
+static int append_once(struct slow_send *s, struct partition *p, bool sticky)
+{
+    cafka_producer *producer = s->producer;
+    struct accumulator *a = &producer->accumulator;
+    struct append_outcome outcome = {0};
+    bool over = false;
+    pthread_mutex_lock(&p->mu);
+    if (sticky && atomic_load_explicit(&s->topic->sticky, memory_order_acquire) != p) {
+        pthread_mutex_unlock(&p->mu);
+        return CAFKA_ERR_CONCURRENT;
+    }
+    int rc = partition_append_locked(a, p, s->append, growth_limit(producer, s->topic), &s->spare,
+                                     &outcome, &s->needed);
+    if (!rc && s->waiter) {
+        s->waiter->index = outcome.index;
+        outcome.batch->waited++;
+        list_push_back(&outcome.batch->waiters, &s->waiter->link);
+    }
+    if (!rc && sticky)
+        over = count_sticky(producer, p, outcome.size);
+    pthread_mutex_unlock(&p->mu);
+
+    if (outcome.to_seal)
+        accumulator_seal(a, outcome.to_seal);
+    if (outcome.opened || outcome.grown || outcome.to_seal)
+        sender_tell(producer, p, &outcome);
+    if (over)
+        topic_move_on(s->topic, p);
+    return rc;
+}
+
+/* What stands in the way of an append: wait for it, or say why not. CAFKA_OK: try again. */
+static int overcome(struct slow_send *s, int obstacle, cafka_error *err)
+{
+    if (obstacle == CAFKA_ERR_CONCURRENT)
+        return CAFKA_OK;
+    if (obstacle == CAFKA_ERR_MEMORY)
+        return no_memory(s->producer, s->topic, obstacle, err);
+    if (obstacle == CAFKA_ERR_CLOSED) {
+        int rc = producer_usable(s->producer, err); /* says why */
+        return rc ? rc
+                  : error_set(err, obstacle, "the producer is closing and takes no more records");
+    }
+    if (s->spare) { /* too small, as the record turned out to need a batch of its own */
+        memory_pool_release(&s->producer->accumulator.pool, s->spare);
+        s->spare = NULL;
+    }
+    return await_block(s->producer, s->topic, s->needed, s->patience, &s->spare, err);
+}
+
 /* Whatever is not a plain append: metadata, a new block or batch, a full pool, waiters, the end. */
 static int append_slowly(cafka_producer *producer, cafka_topic *topic, const cafka_record *r,
                          struct append *append, struct patience *patience,
                          struct send_waiter *waiter, cafka_error *err)
 {
-    struct accumulator *a = &producer->accumulator;
-    struct block *spare = NULL;
-    int rc;
-    for (;;) {
-        if ((rc = producer_usable(producer, err)))
-            break;
-        bool sticky, over = false;
+    struct slow_send s = {producer, topic, r, append, patience, waiter, NULL, 0};
+    bool done = false;
+    int rc = CAFKA_OK;
+    while (!done && !(rc = producer_usable(producer, err))) {
+        bool sticky;
         struct partition *p = choose(producer, topic, r, &sticky);
         if (!p) {
-            int32_t wanted = r->flags & CAFKA_RECORD_PARTITION ? r->partition : -1;
-            if ((rc = topic_await(topic, wanted, deadline_of(producer, patience), err)))
-                break;
-            if (!(r->flags & CAFKA_RECORD_TIMESTAMP))
-                append->timestamp_ms = env_wall_ms(producer->client.env);
-            continue;
+            rc = await_partition(&s, err);
+        } else {
+            rc = append_once(&s, p, sticky);
+            done = !rc;
+            if (rc)
+                rc = overcome(&s, rc, err);
         }
-        struct append_outcome outcome = {0};
-        size_t needed = 0;
-        pthread_mutex_lock(&p->mu);
-        if (sticky && atomic_load_explicit(&topic->sticky, memory_order_acquire) != p) {
-            pthread_mutex_unlock(&p->mu);
-            continue; /* somebody moved on meanwhile */
-        }
-        rc = partition_append_locked(a, p, append, growth_limit(producer, topic), &spare, &outcome,
-                                     &needed);
-        if (!rc && waiter) {
-            waiter->index = outcome.index;
-            outcome.batch->waited++;
-            list_push_back(&outcome.batch->waiters, &waiter->link);
-        }
-        if (!rc && sticky)
-            over = count_sticky(producer, p, outcome.size);
-        pthread_mutex_unlock(&p->mu);
-
-        if (outcome.to_seal)
-            accumulator_seal(a, outcome.to_seal);
-        if (outcome.opened || outcome.grown || outcome.to_seal)
-            sender_tell(producer, p, &outcome);
-        if (over)
-            topic_move_on(topic, p);
-        if (!rc)
-            break;
-        if (rc == CAFKA_ERR_CLOSED) {
-            rc = producer_usable(producer, err); /* says why */
-            if (!rc)
-                rc = error_set(err, CAFKA_ERR_CLOSED,
-                               "the producer is closing and takes no more records");
-            break;
-        }
-        if (rc == CAFKA_ERR_MEMORY) {
-            no_memory(producer, topic, rc, err);
-            break;
-        }
-        if (spare) { /* too small, as the record turned out to need a batch of its own */
-            memory_pool_release(&a->pool, spare);
-            spare = NULL;
-        }
-        if ((rc = await_block(producer, topic, needed, patience, &spare, err)))
+        if (rc)
             break;
     }
-    if (spare)
-        memory_pool_release(&a->pool, spare);
+    if (s.spare)
+        memory_pool_release(&producer->accumulator.pool, s.spare);
     return rc;
 }
 

@@ -127,6 +127,7 @@ static bool is_legal(const char *name)
 }
 
 static void fire_growth(struct timer *timer);
+static void look_for_growth(struct loop_task *task);
 
 static void try_again_later(cafka_topic *topic)
 {
@@ -184,6 +185,7 @@ static int topic_new(cafka_topic **out, cafka_producer *producer, const char *na
     topic->producer = producer;
     topic->name_size = strlen(name);
     topic->register_task.run = register_topic;
+    topic->growth_task.run = look_for_growth;
     topic->growth_timer.fire = fire_growth;
     list_init(&topic->waiters);
     atomic_init(&topic->batch_limit, SIZE_MAX);
@@ -263,73 +265,73 @@ static int not_known(cafka_topic *topic, int32_t partition, int64_t waited_ms, c
                      (long long)waited_ms, between, why.message);
 }
 
-static void ask_for_growth(void *arg)
+static void look_for_growth(struct loop_task *task)
 {
-    cafka_topic *topic = arg;
+    cafka_topic *topic = container_of(task, cafka_topic, growth_task);
+    atomic_store(&topic->growth_posted, false);
     topic->growth_attempts = 0;
     if (!timer_is_set(&topic->growth_timer))
         fire_growth(&topic->growth_timer);
 }
 
-int topic_await(cafka_topic *topic, int32_t partition, int64_t deadline, cafka_error *err)
+/* May this thread wait for the topic, and is there anything to wait for? */
+static int may_await(cafka_topic *topic, int64_t deadline, cafka_error *err)
 {
     cafka_producer *producer = topic->producer;
-    const cafka_env *env = producer->client.env;
+    pthread_mutex_lock(&topic->mu);
+    cafka_error why = topic->error;
+    pthread_mutex_unlock(&topic->mu);
+    if (is_hopeless(&why))
+        return error_set_flags(err, why.code, why.flags, "sending to %s: %.180s", topic->name,
+                               why.message);
+    int rc = producer_usable(producer, err);
+    if (!rc && (!deadline || client_may_wait(&producer->client, NULL)))
+        rc = error_set(err, CAFKA_ERR_WOULD_BLOCK,
+                       "sending to %s would have to wait for metadata, and must not here",
+                       topic->name);
+    return rc;
+}
+
+/* Stand in line, and have the loop look for a partition that may have come. */
+static void stand_in_line(cafka_topic *topic, struct topic_waiter *waiter)
+{
+    pthread_mutex_lock(&topic->mu);
+    if (!list_linked(&waiter->link))
+        list_push_back(&topic->waiters, &waiter->link);
+    pthread_mutex_unlock(&topic->mu);
+    if (atomic_load_explicit(&topic->set, memory_order_acquire) &&
+        !atomic_exchange(&topic->growth_posted, true))
+        loop_post(topic->producer->client.loop, &topic->growth_task);
+}
+
+int topic_await(cafka_topic *topic, int32_t partition, int64_t deadline, cafka_error *err)
+{
+    struct client *client = &topic->producer->client;
+    const cafka_env *env = client->env;
+    if (has_partition(topic, partition))
+        return CAFKA_OK;
+    int rc = may_await(topic, deadline, err);
+    if (rc)
+        return rc;
+
     int64_t began_ms = env_now_ms(env);
-    struct topic_waiter waiter = {.event = -1, .partition = partition};
-    int rc = CAFKA_OK;
-    bool asked = false;
-    while (!has_partition(topic, partition)) {
-        pthread_mutex_lock(&topic->mu);
-        cafka_error why = topic->error;
-        if (!is_hopeless(&why) && waiter.event >= 0 && !list_linked(&waiter.link))
-            list_push_back(&topic->waiters, &waiter.link);
-        pthread_mutex_unlock(&topic->mu);
-        if (is_hopeless(&why)) {
-            rc = error_set_flags(err, why.code, why.flags, "sending to %s: %.180s", topic->name,
-                                 why.message);
+    struct topic_waiter waiter = {.event = env->event_open(env), .partition = partition};
+    if (waiter.event < 0)
+        return error_errno(err, CAFKA_ERR_SYSTEM, -waiter.event, "waiting for topic %s",
+                           topic->name);
+    for (;;) {
+        stand_in_line(topic, &waiter); /* first, and then look again */
+        if (has_partition(topic, partition) || (rc = may_await(topic, deadline, err)))
             break;
-        }
-        if ((rc = producer_usable(producer, err)))
-            break;
-        if (!deadline) {
-            rc = error_set(err, CAFKA_ERR_WOULD_BLOCK,
-                           "sending to %s would have to wait for metadata", topic->name);
-            break;
-        }
-        if (waiter.event < 0) {
-            if (client_may_wait(&producer->client, NULL)) {
-                rc = error_set(err, CAFKA_ERR_WOULD_BLOCK,
-                               "sending to %s would have to wait for metadata, and must not here",
-                               topic->name);
-                break;
-            }
-            waiter.event = env->event_open(env);
-            if (waiter.event < 0) {
-                rc = error_errno(err, CAFKA_ERR_SYSTEM, -waiter.event, "waiting for topic %s",
-                                 topic->name);
-                break;
-            }
-            continue; /* in line first, then look again */
-        }
-        if (!asked && atomic_load_explicit(&topic->set, memory_order_acquire)) {
-            asked = true;
-            (void)client_run(&producer->client, ask_for_growth, topic,
-                             NULL); /* closing: seen above */
-            continue;
-        }
-        if (client_wait(&producer->client, waiter.event, deadline, NULL) &&
-            !has_partition(topic, partition)) {
+        if (client_wait(client, waiter.event, deadline, NULL) && !has_partition(topic, partition)) {
             rc = not_known(topic, partition, env_now_ms(env) - began_ms, err);
             break;
         }
     }
-    if (waiter.event >= 0) {
-        pthread_mutex_lock(&topic->mu);
-        list_remove(&waiter.link);
-        pthread_mutex_unlock(&topic->mu);
-        env->event_close(env, waiter.event);
-    }
+    pthread_mutex_lock(&topic->mu);
+    list_remove(&waiter.link);
+    pthread_mutex_unlock(&topic->mu);
+    env->event_close(env, waiter.event);
     return rc;
 }
 

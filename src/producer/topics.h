@@ -60,7 +60,8 @@ struct cafka_topic {
     cafka_error error;   /* why it is not known */
 
     /* the loop's */
-    struct loop_task register_task;
+    struct loop_task register_task, growth_task;
+    atomic_bool growth_posted; /* by who waits for a partition */
     struct list link;
     struct metadata_topic *meta;
     struct partition **all; /* every partition there ever was; not fewer than in the set */
