@@ -13,6 +13,7 @@ int cli_consume(int argc, char **argv);
 int cli_log(int argc, char **argv); /* log dump */
 int cli_log_dump(int argc, char **argv);
 int cli_produce(int argc, char **argv);
+int cli_topics(int argc, char **argv);
 int cli_wire(int argc, char **argv);
 
 #endif

@@ -17,6 +17,7 @@ static const struct command {
     {"consume", cli_consume, "print the records of topics"},
     {"log", cli_log, "what the files of a log hold: log dump FILE…"},
     {"produce", cli_produce, "send the lines of a file as records"},
+    {"topics", cli_topics, "list, describe, create, delete and grow topics, and their configs"},
     {"wire", cli_wire, "messages of the protocol between hex and JSON"},
 };
 

@@ -316,6 +316,7 @@ static bool add_partition(struct fetcher *fetcher, struct consumer_partition *p)
     if (!added && list_empty(&topic->partitions)) {
         topic->metadata->user = NULL;
         metadata_topic_unref(fetcher->client->metadata, topic->metadata);
+        map_fini(&topic->by_number); /* it may have its tables, though not the entry */
         mem_free(topic);
     }
     if (!added)
