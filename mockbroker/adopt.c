@@ -74,20 +74,29 @@ static int add_partition(struct broker *broker, const struct found_partition *to
     return record_list_add(records, METADATA_PARTITION, 2, &r, err);
 }
 
-/* What the state of coordinators needs; of other topics nothing is known. */
-static int add_policy(const struct found_partition *topic, struct record_list *records,
-                      cafka_error *err)
+static int add_config(const struct found_partition *topic, const char *name, const char *value,
+                      struct record_list *records, cafka_error *err)
 {
-    struct str name = str_of(topic->topic);
-    if (!topic_is_internal(name) || str_is(name, "__share_group_state"))
-        return CAFKA_OK;
     struct config_record r;
     config_record_init(&r);
     r.resource_type = CONFIG_RESOURCE_TOPIC;
-    r.resource_name = name;
-    r.name = str_of("cleanup.policy");
-    r.value = str_of("compact");
+    r.resource_name = str_of(topic->topic);
+    r.name = str_of(name);
+    r.value = str_of(value);
     return record_list_add(records, METADATA_CONFIG, 0, &r, err);
+}
+
+/*
+ * The directory does not say which configs its topics had. The state of coordinators is compacted,
+ * and nothing is thrown away for its age, which a default of seven days would do at once.
+ */
+static int add_configs(const struct found_partition *topic, struct record_list *records,
+                       cafka_error *err)
+{
+    struct str name = str_of(topic->topic);
+    if (topic_is_internal(name) && !str_is(name, "__share_group_state"))
+        return add_config(topic, "cleanup.policy", "compact", records, err);
+    return add_config(topic, "retention.ms", "-1", records, err);
 }
 
 static int adopt_topic(struct broker *broker, const struct found_partition *topic, cafka_error *err)
@@ -102,7 +111,7 @@ static int adopt_topic(struct broker *broker, const struct found_partition *topi
     for (int32_t i = 0; !rc && i < count; i++)
         rc = add_partition(broker, topic, i, &records, err);
     if (!rc)
-        rc = add_policy(topic, &records, err);
+        rc = add_configs(topic, &records, err);
     if (!rc)
         rc = controller_commit(broker->cluster->controller, &records, err);
     record_list_fini(&records);

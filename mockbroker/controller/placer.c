@@ -169,6 +169,14 @@ int placer_check(const struct placer *p, int replicas, cafka_error *err)
     return CAFKA_OK;
 }
 
+static bool contains(const int32_t *ids, int count, int32_t id)
+{
+    for (int i = 0; i < count; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
 /* The leader: from the first rack, from first_rack on, that has a live one left. *at gets the rack. */
 static int32_t place_leader(struct placer *p, int *at)
 {
@@ -183,7 +191,7 @@ void placer_place(struct placer *p, int replicas, int32_t *out)
 {
     assert(replicas > 0 && replicas <= p->total && p->live);
     /* With a single live broker the round must not end, or its ring would never be used up. */
-    if (p->round == p->live && p->live > 1) {
+    if (p->round >= p->live && p->live > 1) {
         shuffle(p);
         p->round = 0;
     }
@@ -192,7 +200,10 @@ void placer_place(struct placer *p, int replicas, int32_t *out)
     int leader_rack;
     out[0] = place_leader(p, &leader_rack);
     int at = p->first_rack;
+    int dry = 0; /* racks in a row that had nothing to give */
     for (int n = 1; n < replicas;) {
+        if (++dry > p->rack_count + 1)
+            p->round += p->live; /* what was taken in an older round of this number is free again */
         if (at == leader_rack) {
             leader_rack = -1; /* once round: its rack has given the leader already */
         } else {
@@ -200,8 +211,10 @@ void placer_place(struct placer *p, int replicas, int32_t *out)
             int32_t id = ring_next(&rack->live, p->round);
             if (id < 0)
                 id = ring_next(&rack->fenced, p->round);
-            if (id >= 0)
+            if (id >= 0 && !contains(out, n, id)) {
                 out[n++] = id;
+                dry = 0;
+            }
         }
         at = (at + 1) % p->rack_count;
     }
