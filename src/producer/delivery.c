@@ -4,6 +4,7 @@
 #include "producer/delivery.h"
 
 #include "producer/room.h"
+#include "protocol/errors.h"
 #include "util/alloc.h"
 
 char send_waiter_mark;
@@ -40,14 +41,14 @@ static const cafka_error *error_of(const struct producer_batch *batch, int32_t i
     const struct record_failure *failure = find_failure(batch, index);
     error_clear(own);
     if (failure)
-        error_set(own, batch->error.code, "a record to %s-%d was refused: %.150s", p->topic->name,
-                  (int)p->index, failure->message ? failure->message : batch->error.message);
+        error_set(own, batch->failure_count == 1 ? batch->error.code : ERR_INVALID_RECORD,
+                  "a record to %s-%d was refused: %.150s", p->topic->name, (int)p->index,
+                  failure->message ? failure->message : batch->error.message);
     else
-        error_set(
-            own, batch->error.code,
-            "a record to %s-%d was not written because another record of its batch was refused; "
-            "send it again",
-            p->topic->name, (int)p->index);
+        error_set_flags(own, batch->error.code, CAFKA_RETRIABLE,
+                        "a record to %s-%d was not written because another record of its batch was "
+                        "refused; send it again",
+                        p->topic->name, (int)p->index);
     return own;
 }
 

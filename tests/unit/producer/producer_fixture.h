@@ -80,11 +80,13 @@ struct producer_fixture {
     int acks;            /* of the last request */
     int codec;           /* of the last batch */
     bool hint_leaders;   /* say in the answer who leads */
+    int bad_records;     /* FAULT_REFUSE names so many records from the second on */
     int32_t slow_broker; /* this one asks to be left alone for a second after each request */
 
     /* reports */
     int32_t reported[LOG_MAX]; /* how often */
     int64_t offsets[LOG_MAX];
+    cafka_error errors[16]; /* of the first records */
     int delivered, failed, batches_reported;
     cafka_error last_error;
     void (*in_callback)(struct producer_fixture *f);
@@ -188,6 +190,20 @@ static const struct script_topic *find_topic_of(
     return NULL;
 }
 
+static void name_bad_records(struct producer_fixture *f, struct arena *arena,
+                             struct produce_response_partition_produce_response *p)
+{
+    if (!f->bad_records)
+        return;
+    p->record_errors = arena_calloc(arena, (size_t)f->bad_records, sizeof *p->record_errors);
+    p->record_errors_count = f->bad_records;
+    for (int i = 0; i < f->bad_records; i++) {
+        produce_response_batch_index_and_error_message_init(&p->record_errors[i]);
+        p->record_errors[i].batch_index = 1 + i;
+        p->record_errors[i].batch_index_error_message = str_of("has no key");
+    }
+}
+
 static bool serve_produce(struct producer_fixture *f, struct script_broker *broker,
                           const struct request_head *head, struct bytes body, struct arena *arena,
                           struct produce_response *r)
@@ -236,9 +252,10 @@ static bool serve_produce(struct producer_fixture *f, struct script_broker *brok
                 p->error_code = ERR_UNKNOWN_TOPIC_OR_PARTITION;
             else if (topic->leader[index] != broker->id)
                 p->error_code = ERR_NOT_LEADER_OR_FOLLOWER;
-            else if (kind == FAULT_REFUSE)
+            else if (kind == FAULT_REFUSE) {
                 p->error_code = fault_code;
-            else
+                name_bad_records(f, arena, p);
+            } else
                 p->error_code = append_batch(f, &f->logs[index],
                                              bytes_of(data->partition_data[j].records.data,
                                                       data->partition_data[j].records.size),
@@ -301,6 +318,8 @@ static void hear_delivery(cafka_producer *producer, cafka_delivery *delivery, vo
             assert_non_null(r.error);
             assert_true(r.error->message[0]);
             f->last_error = *r.error;
+            if (number < 16)
+                f->errors[number] = *r.error;
             f->failed++;
         } else {
             f->delivered++;

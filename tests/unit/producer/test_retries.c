@@ -249,6 +249,31 @@ static void a_batch_refused_for_good_leaves_no_gap(void **state)
     }
 }
 
+/* KIP-467: the broker names the records at fault; the others may be sent again. */
+static void records_at_fault_are_told_apart(void **state)
+{
+    (void)state;
+    for (int bad = 1; bad < 3; bad++) {
+        struct producer_fixture *f = open_world(3, 1);
+        f->bad_records = bad;
+        start(f);
+        fault(f, FAULT_REFUSE, ERR_POLICY_VIOLATION);
+        send_records(f, 5);
+        flush(f);
+        assert_each_reported_once(f);
+        assert_int_equal(f->failed, 5);
+        for (int i = 0; i < 5; i++) {
+            bool named = i >= 1 && i <= bad;
+            assert_int_equal(!strstr(f->errors[i].message, "has no key"), !named);
+            assert_int_equal(!(f->errors[i].flags & CAFKA_RETRIABLE), named);
+            if (named)
+                assert_int_equal(f->errors[i].code,
+                                 bad == 1 ? ERR_POLICY_VIOLATION : ERR_INVALID_RECORD);
+        }
+        close_world(f);
+    }
+}
+
 /* --- time --- */
 
 static void a_record_fails_when_delivery_timeout_is_over(void **state)
@@ -602,6 +627,7 @@ int main(void)
         WORLD_TEST(no_record_leaves_before_there_is_a_producer_id),
         WORLD_TEST(a_producer_that_may_not_be_idempotent_says_so),
         cmocka_unit_test(a_batch_refused_for_good_leaves_no_gap),
+        cmocka_unit_test(records_at_fault_are_told_apart),
         WORLD_TEST(a_record_fails_when_delivery_timeout_is_over),
         cmocka_unit_test(after_a_timeout_with_unknown_outcome_all_goes_on),
         WORLD_TEST(retries_stop_when_they_are_used_up),
