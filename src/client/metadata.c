@@ -22,6 +22,9 @@ struct metadata_topic *metadata_topic_find_id(struct metadata *m, struct uuid id
     struct metadata_topic *topic = NULL;
     if (uuid_is_zero(id))
         return NULL;
+    topic = map_get(&m->by_id, id.bytes, sizeof id.bytes);
+    if (topic || !m->some_not_by_id)
+        return topic;
     while ((topic = metadata_next(m, topic)))
         if (uuid_equal(topic->id, id))
             return topic;
@@ -34,8 +37,20 @@ struct metadata_topic *metadata_next(struct metadata *m, struct metadata_topic *
     return link == &m->topics ? NULL : list_item(link, struct metadata_topic, link);
 }
 
+void topic_set_id(struct metadata *m, struct metadata_topic *topic, struct uuid id)
+{
+    if (uuid_equal(topic->id, id))
+        return;
+    if (map_get(&m->by_id, topic->id.bytes, sizeof topic->id.bytes) == topic)
+        (void)map_remove(&m->by_id, topic->id.bytes, sizeof topic->id.bytes);
+    topic->id = id;
+    if (!uuid_is_zero(id) && !map_put(&m->by_id, id.bytes, sizeof id.bytes, topic))
+        m->some_not_by_id = true;
+}
+
 static void topic_free(struct metadata *m, struct metadata_topic *topic)
 {
+    topic_set_id(m, topic, (struct uuid){{0}});
     (void)map_remove(&m->by_name, topic->name, strlen(topic->name));
     list_remove(&topic->link);
     list_remove(&topic->wanting);
@@ -346,6 +361,7 @@ void metadata_free(struct metadata *m)
     struct list *link, *after;
     list_each (link, after, &m->topics)
         topic_free(m, list_item(link, struct metadata_topic, link));
+    map_fini(&m->by_id);
     map_fini(&m->by_name);
     arena_fini(&m->arena);
     mem_free(m->asked);

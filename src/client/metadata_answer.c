@@ -174,7 +174,7 @@ static bool is_recreated(const struct metadata_topic *topic, struct uuid id, int
     return count < topic->partition_count; /* topics never shrink */
 }
 
-static int take_topic(struct metadata_topic *topic, const struct metadata_response_topic *said, int version,
+static int take_topic(struct metadata *m, struct metadata_topic *topic, const struct metadata_response_topic *said, int version,
                       unsigned *what, cafka_error *err)
 {
     *what = take_error(topic, said->error_code);
@@ -203,7 +203,7 @@ static int take_topic(struct metadata_topic *topic, const struct metadata_respon
     else if (count > before)
         *what |= METADATA_PARTITIONS;
     if (!uuid_is_zero(said->topic_id))
-        topic->id = said->topic_id;
+        topic_set_id(m, topic, said->topic_id);
     topic->internal = said->is_internal;
     topic->known = true;
     return CAFKA_OK;
@@ -245,7 +245,7 @@ static int hear_topic(struct metadata *m, const struct metadata_response_topic *
         return CAFKA_OK;
     topic->answered = true;
     unsigned what = 0;
-    int rc = take_topic(topic, said, version, &what, err);
+    int rc = take_topic(m, topic, said, version, &what, err);
     if (rc)
         return rc;
     want_rest(m, topic);

@@ -13,6 +13,8 @@ struct metadata {
     struct client *client;
     struct log log;
     struct map by_name;
+    struct map by_id;   /* topics whose id is known; a fetch answer names them so */
+    bool some_not_by_id; /* there was no memory to put one in: look at all */
     struct list topics;
     struct list wanting; /* topics to be asked for when their ask_at_ms has come */
     int32_t controller;
@@ -45,6 +47,8 @@ void metadata_schedule(struct metadata *m);
 void metadata_unask(struct metadata *m);
 void metadata_failed(struct metadata *m, const cafka_error *why);
 void metadata_rebootstrap(struct metadata *m, const char *why);
+/* Its id is this now; zero: none. */
+void topic_set_id(struct metadata *m, struct metadata_topic *topic, struct uuid id);
 struct metadata_topic *topic_new(struct metadata *m, struct str name); /* NULL: no memory */
 void topic_release(struct metadata *m, struct metadata_topic *topic);
 void topic_want(struct metadata *m, struct metadata_topic *topic, int64_t at_ms);
