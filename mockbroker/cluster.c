@@ -91,6 +91,20 @@ static int read_listener(const char *listeners, char **host, uint16_t *port, caf
     return *host ? CAFKA_OK : error_set(err, CAFKA_ERR_MEMORY, "no memory for a listener");
 }
 
+/* Listening wants an address; the one name that everybody has is known. */
+static int replace_localhost(struct cluster_options *o, cafka_error *err)
+{
+    if (!o->host || strcmp(o->host, "localhost"))
+        return CAFKA_OK;
+    char *name = o->host;
+    o->host = mem_strdup("127.0.0.1");
+    if (!o->advertised_host)
+        o->advertised_host = name;
+    else
+        mem_free(name);
+    return o->host ? CAFKA_OK : error_set(err, CAFKA_ERR_MEMORY, "no memory for the options");
+}
+
 /* What --port, --host and --advertised-host leave open is taken from the properties. */
 static int read_listeners(struct cluster_options *o, cafka_error *err)
 {
@@ -101,11 +115,13 @@ static int read_listeners(struct cluster_options *o, cafka_error *err)
     int rc = listeners ? read_listener(listeners, &host, &port, err) : CAFKA_OK;
     if (!rc && !o->port)
         o->port = port;
-    if (!rc && !o->host && host && strcmp(host, "localhost")) {
+    if (!rc && !o->host) {
         o->host = host;
         host = NULL;
     }
     mem_free(host);
+    if (!rc)
+        rc = replace_localhost(o, err);
     if (!rc && advertised && !o->advertised_host)
         rc = read_listener(advertised, &o->advertised_host, &ignored, err);
     return rc;
