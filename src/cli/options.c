@@ -153,6 +153,11 @@ int64_t cpu_time_ns(void)
     return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+int64_t thread_cpu_time_ns(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 long max_rss_kb(void)
 {
     struct rusage usage;

@@ -59,6 +59,7 @@ void progress_end(struct progress *p); /* removes the line */
 
 int64_t clock_ns(void);     /* monotonic */
 int64_t cpu_time_ns(void);  /* of this process, all threads */
+int64_t thread_cpu_time_ns(void); /* of the calling thread */
 long max_rss_kb(void);
 
 #endif
