@@ -59,4 +59,7 @@ void consumer_wish(cafka_consumer *consumer, struct consumer_partition *p, int64
 struct consumer_partition *consumer_find(cafka_consumer *consumer, const char *topic, int32_t partition,
                                          cafka_error *err);
 
+/* When it is freed: the reader is still there, the loop has let go. */
+void consumer_free_assignment(cafka_consumer *consumer);
+
 #endif

@@ -1,5 +1,6 @@
 /*
- * fetcher.c - see fetcher.h. What an answer holds is taken apart in fetch_answer.c.
+ * fetcher.c - see fetcher.h. Requests are put together in fetch_request.c, answers taken apart in
+ * fetch_answer.c.
  */
 #include "consumer/fetcher.h"
 
@@ -8,21 +9,14 @@
 #include <cafka/consumer.h>
 
 #include "consumer/fetch_answer.h"
+#include "consumer/fetch_request.h"
 #include "protocol/api_keys.h"
 #include "protocol/errors.h"
-#include "protocol/messages/Fetch.h"
 #include "util/alloc.h"
 
-typedef struct fetch_request_fetch_topic topic_part;
-typedef struct fetch_request_fetch_partition partition_part;
-typedef struct fetch_request_forgotten_topic forgotten_part;
-
 enum {
-    MAX_VERSION = 17,          /* 18 adds a field that only replicas send */
-    FIRST_VERSION_WITH_IDS = 13,
-    FIRST_VERSION = 4,         /* magic 2 */
-    TELL_AGAIN_MS = 1000,      /* an error that stays is told once a second */
-    MISSING_AFTER_MS = 3000    /* so long a topic may be on its way into being */
+    TELL_AGAIN_MS = 1000,   /* an error that stays is told once a second */
+    MISSING_AFTER_MS = 3000 /* so long a topic may be on its way into being */
 };
 
 static void run_kick(struct loop_task *task);
@@ -445,12 +439,6 @@ void fetcher_poke(struct fetcher *fetcher)
 
 /* --- requests --- */
 
-static bool may_fetch(const struct fetcher *fetcher, const struct consumer_partition *p, int64_t now_ms)
-{
-    return p->loop.state == PARTITION_FETCHING && !p->loop.paused && p->loop.not_before_ms <= now_ms &&
-           atomic_load(&p->buffered_bytes) <= 2 * (long long)fetcher->settings->max_partition_fetch_bytes;
-}
-
 static size_t busy_brokers(const struct fetcher *fetcher)
 {
     size_t count = 0;
@@ -491,125 +479,6 @@ static bool is_hungry(struct fetcher *fetcher, struct fetch_broker *fb, bool *id
     return hungry;
 }
 
-static bool ids_known(const struct fetcher *fetcher, const struct fetch_broker *fb, int64_t now_ms)
-{
-    struct list *link, *after;
-    list_each(link, after, &fb->partitions) {
-        const struct consumer_partition *p = list_item(link, struct consumer_partition, loop.at_broker);
-        if (may_fetch(fetcher, p, now_ms) && uuid_is_zero(p->loop.topic->metadata->id))
-            return false;
-    }
-    return true;
-}
-
-static bool same_topic(const topic_part *part, const struct consumer_topic *topic)
-{
-    return uuid_equal(part->topic_id, topic->metadata->id) && str_is(part->topic, topic->metadata->name);
-}
-
-/* List the partitions that the session does not know, or knows otherwise. */
-static bool list_wanted(struct fetch_broker *fb, struct fetch_request *body, size_t count, int64_t now_ms)
-{
-    struct fetcher *fetcher = fb->fetcher;
-    body->topics = arena_calloc(&fetcher->build, count, sizeof *body->topics);
-    partition_part *parts = arena_calloc(&fetcher->build, count, sizeof *parts);
-    if (count && (!body->topics || !parts))
-        return false;
-    topic_part *topic = NULL;
-    struct list *link, *after;
-    list_each(link, after, &fb->partitions) {
-        struct consumer_partition *p = list_item(link, struct consumer_partition, loop.at_broker);
-        if (!may_fetch(fetcher, p, now_ms))
-            continue;
-        const struct metadata_topic *metadata = p->loop.topic->metadata;
-        const struct metadata_partition *known = metadata_partition(metadata, p->partition);
-        int32_t epoch = known ? known->leader_epoch : -1;
-        p->loop.asked_generation = p->loop.generation;
-        if (!fetch_session_want(&fb->session, &p->loop.session, metadata->id, p->loop.fetch_offset, epoch,
-                                fetcher->settings->max_partition_fetch_bytes))
-            continue;
-        if (!topic || !same_topic(topic, p->loop.topic)) {
-            topic = &body->topics[body->topics_count++];
-            fetch_request_fetch_topic_init(topic);
-            topic->topic = str_of(metadata->name);
-            topic->topic_id = metadata->id;
-            topic->partitions = parts;
-        }
-        partition_part *part = parts++;
-        fetch_request_fetch_partition_init(part);
-        part->partition = p->partition;
-        part->current_leader_epoch = epoch;
-        part->fetch_offset = p->loop.fetch_offset;
-        part->partition_max_bytes = fetcher->settings->max_partition_fetch_bytes;
-        topic->partitions_count++;
-    }
-    return true;
-}
-
-/* Members that are not wanted now leave the session. A name and one number each: few at a time. */
-static bool list_forgotten(struct fetch_broker *fb, struct fetch_request *body)
-{
-    struct fetcher *fetcher = fb->fetcher;
-    size_t room = fb->session.count;
-    body->forgotten_topics_data = arena_calloc(&fetcher->build, room, sizeof *body->forgotten_topics_data);
-    int32_t *numbers = arena_calloc(&fetcher->build, room, sizeof *numbers);
-    if (room && (!body->forgotten_topics_data || !numbers))
-        return false;
-    struct fetch_session_entry *entry;
-    while ((entry = fetch_session_next_forgotten(&fb->session))) {
-        const struct consumer_partition *p = container_of(entry, struct consumer_partition, loop.session);
-        if (fb->session.full)
-            continue;
-        forgotten_part *part = &body->forgotten_topics_data[body->forgotten_topics_data_count++];
-        fetch_request_forgotten_topic_init(part);
-        part->topic = str_of(p->topic);
-        part->topic_id = entry->topic_id;
-        part->partitions = numbers++;
-        part->partitions[0] = p->partition;
-        part->partitions_count = 1;
-    }
-    return true;
-}
-
-static size_t count_partitions(const struct fetch_broker *fb)
-{
-    size_t count = 0;
-    struct list *link, *after;
-    list_each(link, after, &fb->partitions)
-        count++;
-    return count;
-}
-
-static int build(struct fetch_broker *fb, int64_t ask, struct fetch_request *body, cafka_error *err)
-{
-    struct fetcher *fetcher = fb->fetcher;
-    const struct consumer_settings *settings = fetcher->settings;
-    arena_reset(&fetcher->build);
-    fetch_request_init(body);
-    body->replica_id = -1;
-    body->max_wait_ms = settings->fetch_max_wait_ms;
-    body->min_bytes = settings->fetch_min_bytes;
-    body->max_bytes = (int32_t)ask;
-    body->isolation_level = settings->read_committed;
-    fetch_session_begin(&fb->session);
-    if (!list_wanted(fb, body, count_partitions(fb), loop_now_ms(fetcher->client->loop)) ||
-        !list_forgotten(fb, body)) {
-        fetch_session_failed(&fb->session);
-        return error_set(err, CAFKA_ERR_MEMORY, "no memory for a Fetch request");
-    }
-    body->session_id = fb->session.id;
-    body->session_epoch = fb->session.epoch;
-    return CAFKA_OK;
-}
-
-/* The newest version that both sides know and that has what we can tell; -1: none. */
-static int choose_version(const struct fetch_broker *fb, const struct conn *conn)
-{
-    bool ids = ids_known(fb->fetcher, fb, loop_now_ms(fb->fetcher->client->loop));
-    int version = conn_version(conn, API_FETCH, ids ? MAX_VERSION : FIRST_VERSION_WITH_IDS - 1);
-    return version >= FIRST_VERSION ? version : -1;
-}
-
 static void tell_all(struct fetch_broker *fb, const cafka_error *err)
 {
     struct list *link, *after;
@@ -622,14 +491,14 @@ static void send_fetch(struct fetch_broker *fb, struct conn *conn, int64_t ask)
     struct fetcher *fetcher = fb->fetcher;
     struct fetch_request body;
     cafka_error err = {0};
-    int version = choose_version(fb, conn);
+    int version = fetch_request_version(fb, conn);
     if (version < 0) {
         error_set(&err, CAFKA_ERR_UNSUPPORTED, "broker %s has no version of Fetch that this client knows",
                   conn_name(conn));
         tell_all(fb, &err);
         return;
     }
-    int rc = build(fb, ask, &body, &err);
+    int rc = fetch_request_build(fb, ask, &body, &err);
     fb->request.timeout_ms = fetcher->settings->client.request_timeout_ms + body.max_wait_ms;
     if (!rc)
         rc = conn_send(conn, &fb->request, version, &body, &err);
@@ -705,12 +574,12 @@ static void close_session(struct fetch_broker *fb)
     if (fb->in_flight || !fb->session.id || !conn || !conn_can_send(conn))
         return;
     struct fetch_request body;
-    int version = conn_version(conn, API_FETCH, MAX_VERSION);
+    int version = conn_version(conn, API_FETCH, FETCH_MAX_VERSION);
     fetch_request_init(&body);
     body.replica_id = -1;
     body.session_id = fb->session.id;
     body.session_epoch = FETCH_EPOCH_FINAL;
-    if (version >= FIRST_VERSION && !conn_send(conn, &fb->request, version, &body, NULL))
+    if (version >= FETCH_FIRST_VERSION && !conn_send(conn, &fb->request, version, &body, NULL))
         fb->in_flight = fb->closing = true;
     fb->asked_bytes = 0;
     fb->fetcher->closing += fb->closing;

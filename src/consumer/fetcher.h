@@ -12,8 +12,7 @@
  *
  * Owner:   the consumer.
  * Thread:  the loop's, but for fetcher_poke().
- * Reading: fetcher_change() for what the application wants, pump() and build() for requests,
- *          handle_partition() for answers.
+ * Reading: fetcher_change() for what the application wants, pump() for when a request leaves.
  */
 #ifndef CAFKA_CONSUMER_FETCHER_H
 #define CAFKA_CONSUMER_FETCHER_H
