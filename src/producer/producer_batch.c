@@ -3,6 +3,8 @@
  */
 #include "producer/producer_batch.h"
 
+#include <assert.h>
+
 #include "record/crc32c.h"
 #include "record/open.h"
 #include "util/alloc.h"
@@ -275,6 +277,7 @@ static void put_record(struct splitter *s, const struct record_view *view, size_
                        int64_t since)
 {
     struct producer_batch *child = s->child;
+    assert(child);
     s->at = record_put(s->at, body, since, child->count, view->key, view->value,
                        (size_t)view->header_count);
     if (view->headers.size)

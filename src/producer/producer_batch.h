@@ -63,7 +63,8 @@ struct producer_batch {
 
     /* loop: sending */
     struct conn_pieces pieces;
-    int64_t producer_id; /* -1: none yet */
+    struct uuid topic_id; /* of the topic when it was sent; it may be made anew meanwhile */
+    int64_t producer_id;  /* -1: none yet */
     int16_t producer_epoch;
     int32_t base_sequence; /* -1: none yet */
     int32_t attempts;

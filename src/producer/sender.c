@@ -455,6 +455,7 @@ static int group_by_topic(struct sender *sender, const struct produce_call *call
                                                             .topic_id = topic->meta->id};
             *ids = *ids && !uuid_is_zero(topic->meta->id);
         }
+        call->batches[i]->topic_id = topic->meta->id;
         sender->topics[topic->request_index].partition_data_count++;
     }
     struct produce_request_partition_produce_data *next = sender->partitions;

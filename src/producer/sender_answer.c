@@ -369,10 +369,13 @@ static void apply(struct sender *sender, struct producer_batch *batch, const str
 /* --- taking an answer apart --- */
 
 static bool is_topic(const struct produce_response_topic_produce_response *answer, int version,
-                     const cafka_topic *topic)
+                     const struct producer_batch *batch)
 {
-    return version >= 13 ? uuid_equal(answer->topic_id, topic->meta->id)
-                         : str_equal(answer->name, (struct str){topic->name, topic->name_size});
+    const cafka_topic *topic = batch->partition->topic;
+    if (version >= 13)
+        return uuid_equal(answer->topic_id, batch->topic_id);
+    return answer->name.size == topic->name_size && answer->name.data &&
+           !memcmp(answer->name.data, topic->name, topic->name_size);
 }
 
 /* Where the search for the next batch begins: answers come in the order of the request. */
@@ -381,18 +384,18 @@ struct cursor {
 };
 
 static const struct produce_response_partition_produce_response *find_answer(
-    const struct produce_response *response, int version, const struct partition *p,
+    const struct produce_response *response, int version, const struct producer_batch *batch,
     struct cursor *cursor)
 {
     for (int32_t i = 0; i < response->responses_count; i++) {
         int32_t t = (cursor->topic + i) % response->responses_count;
         const struct produce_response_topic_produce_response *topic = &response->responses[t];
-        if (!is_topic(topic, version, p->topic))
+        if (!is_topic(topic, version, batch))
             continue;
         int32_t start = t == cursor->topic ? cursor->partition : 0;
         for (int32_t j = 0; j < topic->partition_responses_count; j++) {
             int32_t at = (start + j) % topic->partition_responses_count;
-            if (topic->partition_responses[at].index != p->index)
+            if (topic->partition_responses[at].index != batch->partition->index)
                 continue;
             *cursor = (struct cursor){t, at + 1 < topic->partition_responses_count ? at + 1 : 0};
             return &topic->partition_responses[at];
@@ -486,7 +489,7 @@ void sender_answered(struct request *request, const struct reply *reply)
         struct partition *p = batch->partition;
         struct outcome outcome;
         if (has_answer)
-            outcome_of_answer(sender, batch, find_answer(&response, reply->version, p, &cursor),
+            outcome_of_answer(sender, batch, find_answer(&response, reply->version, batch, &cursor),
                               &outcome);
         else
             outcome_of_reply(reply, &broken, &outcome);
