@@ -54,6 +54,7 @@ if [ -n "$install" ]; then
     # What only some stages use: without it they are skipped, and the skip is judged at the end.
     need_packages "$test_packages" || echo "some test programs could not be installed"
     [ -z "$FULL" ] || need_packages "$full_packages" || echo "some checkers could not be installed"
+    need_kafka_jars "$CAFKA_SHARED/realkafka/run.sh" "$OUT/logs/jars.log" || echo "Apache Kafka's jars could not be fetched"
 fi
 
 wanted() {

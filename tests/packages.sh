@@ -27,6 +27,9 @@ valgrind valgrind
 kcat kcat
 py:confluent_kafka python3-confluent-kafka
 py:kafka python3-kafka
+py:lz4 python3-lz4
+py:snappy python3-snappy
+py:zstandard python3-zstandard
 curl curl
 javac default-jdk-headless
 mvn maven
@@ -76,4 +79,15 @@ need_packages() {
     # shellcheck disable=SC2086 # a list on purpose
     DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends \
         $missing </dev/null >/dev/null
+}
+
+# Apache Kafka's jars, for the tests with its own programs: where realkafka/run.sh keeps them.
+have_kafka_jars() {
+    ls "${KAFKA_LIBS:-${KAFKA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/realkafka}/${KAFKA_VERSION:-4.3.1}/libs}"/kafka_*.jar \
+        >/dev/null 2>&1
+}
+
+# need_kafka_jars RUN.SH LOG: fetch them (from Maven Central) if they are not here.
+need_kafka_jars() {
+    have_kafka_jars || { [ -x "$1" ] && command -v mvn >/dev/null && "$1" fetch >"$2" 2>&1; }
 }

@@ -8,10 +8,13 @@
 #   no-java     no java command
 #   no-jars     Apache Kafka's jars are not here and cannot be fetched
 #   no:NAME     the command NAME is not installed
+#   no-py:NAME  Debian's Python has no module NAME
 #   short       a run without --full
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 shared=${CAFKA_SHARED:-$here/../../shared}
+# shellcheck source=tests/packages.sh
+. "$here/packages.sh"
 
 holds() {
     case $1 in
@@ -19,7 +22,8 @@ holds() {
     short) [ -z "${FULL:-}" ] ;;
     no-shared) [ ! -d "$shared/golden" ] ;;
     no-java) ! command -v java >/dev/null 2>&1 ;;
-    no-jars) [ -s "${OUT:-/nonexistent}/fetch.log" ] ;;
+    no-jars) ! have_kafka_jars ;;
+    no-py:*) ! /usr/bin/python3 -c "import ${1#no-py:}" 2>/dev/null ;;
     no:*) ! command -v "${1#no:}" >/dev/null 2>&1 ;;
     *)
         echo "tests/skips.expected: unknown state '$1'" >&2

@@ -5,6 +5,6 @@ ls tests/real/*.sh >/dev/null 2>&1 || skip "no case in tests/real"
 export KAFKA=$CAFKA_SHARED/realkafka/run.sh
 [ -x "$KAFKA" ] || skip "real Kafka: run.sh not found"
 command -v java >/dev/null || skip "real Kafka: java not found"
-"$KAFKA" fetch >"$OUT/fetch.log" 2>&1 || "$KAFKA" tool kafka.Kafka --version >/dev/null 2>&1 ||
-    skip "real Kafka: the jars cannot be fetched"
+. tests/packages.sh
+have_kafka_jars || skip "real Kafka: the jars cannot be fetched"
 run_cases tests/real

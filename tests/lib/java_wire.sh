@@ -1,0 +1,20 @@
+# java_wire.sh - programs of Apache Kafka for the cases of tests/wire and tests/real: run.sh beside
+# the golden data knows where the jars are.
+# shellcheck source=tests/packages.sh
+. tests/packages.sh
+KAFKA=${KAFKA:-${CAFKA_SHARED:-../shared}/realkafka/run.sh}
+
+# need_java WHAT: skip where it cannot run.
+need_java() {
+    [ -x "$KAFKA" ] || skip "$1: run.sh not found"
+    command -v java >/dev/null || skip "$1: java not found"
+    have_kafka_jars || skip "$1: the jars of Kafka are not here"
+}
+
+# java_tool CLASS [argument…]: what it says on stderr is shown when it fails.
+java_tool() {
+    "$KAFKA" tool "$@" 2>"$WORK/tool.log" || {
+        tail -n 40 "$WORK/tool.log"
+        fail "$1 failed"
+    }
+}
