@@ -18,3 +18,28 @@ java_tool() {
         fail "$1 failed"
     }
 }
+
+# start_kafka [option of run.sh…]: a real broker on a free port; its address in $servers. Stopped
+# when the case ends.
+start_kafka() {
+    kafka_dir=$WORK/kafka
+    trap 'stop_kafka; stop_all' EXIT
+    servers=$("$KAFKA" start "$kafka_dir" --port "$(free_ports 5)" "$@" 2>"$WORK/kafka.log") || {
+        tail -n 40 "$WORK/kafka.log"
+        fail "Apache Kafka did not start"
+    }
+}
+
+stop_kafka() {
+    [ ! -d "$kafka_dir" ] || "$KAFKA" stop "$kafka_dir"
+    rm -rf "$kafka_dir"
+}
+
+# Where this Kafka keeps its dump program.
+dump_class() {
+    if "$KAFKA" tool org.apache.kafka.tools.DumpLogSegments --version >/dev/null 2>&1; then
+        echo org.apache.kafka.tools.DumpLogSegments
+    else
+        echo kafka.tools.DumpLogSegments
+    fi
+}
