@@ -27,12 +27,13 @@ for example in examples/*.c examples/*.cc; do
         exit 1
     }
 done
-if [ -e include/cafka/mock.h ]; then
-    # shellcheck disable=SC2086
-    gcc -Wall -Wextra -Werror $cflags tests/libraries/both.c -Wl,-Bstatic -lcafka -lcafka-mock -Wl,-Bdynamic $private \
-        -o "$root/work/both"
-    "$root/work/both"
-fi
+# shellcheck disable=SC2086
+gcc -Wall -Wextra -Werror $cflags tests/libraries/both.c -Wl,-Bstatic -lcafka -lcafka-mock -Wl,-Bdynamic $private \
+    -o "$root/work/both"
+"$root/work/both"
+# shellcheck disable=SC2086
+gcc -Wall -Wextra -Werror $cflags tests/libraries/both.c $(pkg-config --libs cafka cafka-mock) -o "$root/work/both.shared"
+"$root/work/both.shared"
 
 /usr/bin/env python3 -B tests/libraries/abi.py nm "$root$prefix/lib/libcafka.so" gcc include >"$root/work/abi"
 diff tests/libraries/abi.expected "$root/work/abi" || {
