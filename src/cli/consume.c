@@ -14,7 +14,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 
-enum { TOPICS_MAX = 256, WAIT_MS = 200, LOOKUP_MS = 15000, CLOSE_MS = 5000, OUTPUT_BUFFER = 1 << 20 };
+enum { TOPICS_MAX = 256, WAIT_MS = 200, LOOKUP_DEFAULT_MS = 15000, CLOSE_MS = 5000, OUTPUT_BUFFER = 1 << 20 };
 
 enum start { START_BY_PROPERTY, START_BEGINNING, START_END, START_OFFSET, START_TIME };
 
@@ -27,6 +27,7 @@ struct consume_job {
     enum start start;
     int64_t start_value; /* offset or time */
     int64_t count;       /* -1: no limit */
+    int64_t lookup_ms;   /* how long to ask for partitions and offsets before the first record */
     bool until_end;
     const char *format;
     cafka_position *positions; /* what is assigned; with -e offset is where it ends */
@@ -221,7 +222,7 @@ static bool list_partitions(struct consume_job *job, cafka_error *err)
 {
     for (size_t t = 0; t < job->topic_count; t++) {
         int32_t count;
-        if (cafka_consumer_partitions(job->consumer, job->topics[t], LOOKUP_MS, &count, err))
+        if (cafka_consumer_partitions(job->consumer, job->topics[t], job->lookup_ms, &count, err))
             return false;
         cafka_position *grown =
             realloc(job->positions, (job->position_count + (size_t)count) * sizeof *grown);
@@ -240,7 +241,7 @@ static bool find_times(struct consume_job *job, cafka_error *err)
 {
     for (size_t i = 0; i < job->position_count; i++)
         job->positions[i].timestamp_ms = job->start_value;
-    if (cafka_consumer_list_offsets(job->consumer, job->positions, job->position_count, LOOKUP_MS, err))
+    if (cafka_consumer_list_offsets(job->consumer, job->positions, job->position_count, job->lookup_ms, err))
         return false;
     for (size_t i = 0; i < job->position_count; i++) {
         cafka_position *at = &job->positions[i];
@@ -266,7 +267,7 @@ static bool assign(struct consume_job *job, cafka_error *err)
     if (cafka_consumer_assign(job->consumer, job->positions, job->position_count, err))
         return false;
     return !job->until_end || !cafka_consumer_end_offsets(job->consumer, job->positions, job->position_count,
-                                                         LOOKUP_MS, err);
+                                                         job->lookup_ms, err);
 }
 
 /* Has every partition come to where it ended at the start? */
@@ -375,9 +376,21 @@ static bool reads_do_not_create(struct consume_job *job)
     return option_set(job->config, "allow.auto.create.topics", "false");
 }
 
+/* A person at a terminal waits less long than a service, unless they say otherwise. */
+static void choose_lookup_time(struct consume_job *job)
+{
+    const char *value;
+    int source;
+    job->lookup_ms = LOOKUP_DEFAULT_MS;
+    if (!cafka_config_get(job->config, "default.api.timeout.ms", CAFKA_FOR_CONSUMER, &value, &source, NULL) &&
+        source != CAFKA_CONFIG_DEFAULT)
+        job->lookup_ms = strtoll(value, NULL, 10);
+}
+
 static int run(struct consume_job *job)
 {
     cafka_error err = {0};
+    choose_lookup_time(job);
     if (!reads_do_not_create(job) || cafka_consumer_new(&job->consumer, job->config, &err)) {
         complain_error("consume", &err);
         return err.code == CAFKA_ERR_CONFIG ? EXIT_USAGE : 1;

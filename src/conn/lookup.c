@@ -4,6 +4,7 @@
  */
 #include "conn/lookup.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -36,16 +37,27 @@ static bool is_cancelled(struct lookup *lookup)
     return cancelled;
 }
 
+/* What an env's resolver says in numbers of errno, in words of its own. */
+static void explain(const struct lookup *lookup, cafka_error *err)
+{
+    if (lookup->failure == -ENOENT)
+        error_set(err, CAFKA_ERR_RESOLVE, "no host is called %s", lookup->host);
+    else if (lookup->failure == -EAGAIN)
+        error_set(err, CAFKA_ERR_RESOLVE, "resolving the host name %s: the name server does not answer",
+                  lookup->host);
+    else if (lookup->failure)
+        error_errno(err, CAFKA_ERR_RESOLVE, -lookup->failure, "resolving the host name %s",
+                    lookup->host);
+    else if (!lookup->count)
+        error_set(err, CAFKA_ERR_RESOLVE, "the host name %s has no address", lookup->host);
+}
+
 static void report(struct loop_task *task)
 {
     struct lookup *lookup = (struct lookup *)task;
     if (!is_cancelled(lookup)) {
         cafka_error err = {0};
-        if (lookup->failure)
-            error_errno(&err, CAFKA_ERR_RESOLVE, -lookup->failure, "resolving the host name %s",
-                        lookup->host);
-        else if (!lookup->count)
-            error_set(&err, CAFKA_ERR_RESOLVE, "the host name %s has no address", lookup->host);
+        explain(lookup, &err);
         lookup->done(lookup->owner, err.code ? &err : NULL, lookup->addresses, lookup->count);
     }
     lookup_free(lookup);

@@ -26,6 +26,20 @@ static int fill_filter(struct aborted_filter *filter, const partition_answer *an
     return CAFKA_OK;
 }
 
+/* Brokers since 0.10.1 send the first batch whole, however large; older ones cut it at the limit. */
+static void explain_part_of_batch(const struct consumer_partition *p, size_t came, size_t limit, cafka_error *err)
+{
+    if (came >= limit)
+        error_set(err, CAFKA_ERR_TOO_LARGE,
+                  "reading %s-%d at offset %lld: the batch there is larger than the broker sends with "
+                  "max.partition.fetch.bytes=%zu; raise it",
+                  p->topic, p->partition, (long long)p->loop.fetch_offset, limit);
+    else
+        error_set(err, CAFKA_ERR_CORRUPT,
+                  "reading %s-%d at offset %lld: the batch there is cut off, only %zu bytes came", p->topic,
+                  p->partition, (long long)p->loop.fetch_offset, came);
+}
+
 static void handle_records(struct fetcher *fetcher, struct consumer_partition *p,
                            const partition_answer *answer, struct fetch_memory *memory)
 {
@@ -45,10 +59,7 @@ static void handle_records(struct fetcher *fetcher, struct consumer_partition *p
     }
     struct chunk *chunk = rc || !used ? NULL : fetch_queue_new_chunk(fetcher->queue, CHUNK_DATA, p);
     if (!rc && !used) {
-        error_set(&err, CAFKA_ERR_TOO_LARGE,
-                  "reading %s-%d at offset %lld: the batch there is larger than the broker sends with "
-                  "max.partition.fetch.bytes=%d; raise it",
-                  p->topic, p->partition, (long long)p->loop.fetch_offset, settings->max_partition_fetch_bytes);
+        explain_part_of_batch(p, records.size, (size_t)settings->max_partition_fetch_bytes, &err);
         fetcher_tell(fetcher, p, &err);
     } else if (!chunk) {
         fetcher_back_off(fetcher, p); /* no memory; asked for again later */

@@ -165,8 +165,17 @@ static bool measure_headers(const cafka_record *r, size_t *size)
     return true;
 }
 
-static int too_large(cafka_producer *producer, const char *topic, size_t size, cafka_error *err)
+/* The sum of hostile sizes may overflow. */
+static size_t add_sizes(size_t a, size_t b)
 {
+    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
+}
+
+static int too_large(cafka_producer *producer, const cafka_record *r, size_t headers_size, cafka_error *err)
+{
+    const char *topic = r->topic_handle ? r->topic_handle->name : r->topic;
+    size_t size = add_sizes(add_sizes(r->key_size, r->value_size),
+                            headers_size + RECORD_OVERHEAD_MAX + RECORD_BATCH_OVERHEAD);
     return error_set(
         err, CAFKA_ERR_TOO_LARGE,
         "a record of %zu bytes to %s exceeds max.request.size (%d) or buffer.memory (%lld)", size,
@@ -199,12 +208,7 @@ static inline __attribute__((always_inline)) int prepare(cafka_producer *produce
     if (__builtin_expect(r->key_size > most || r->value_size > most || out->headers_size > most ||
                              r->key_size + r->value_size + out->headers_size > most,
                          0))
-        return too_large(producer, r->topic_handle ? r->topic_handle->name : r->topic,
-                         r->key_size < most && r->value_size < most
-                             ? r->key_size + r->value_size + out->headers_size +
-                                   RECORD_OVERHEAD_MAX + RECORD_BATCH_OVERHEAD
-                             : SIZE_MAX,
-                         err);
+        return too_large(producer, r, out->headers_size, err);
     return CAFKA_OK;
 }
 

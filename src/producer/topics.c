@@ -261,7 +261,7 @@ static int not_known(cafka_topic *topic, int32_t partition, int64_t waited_ms, c
             "(max.block.ms)",
             topic->name, (int)partition, (int)set->count, (long long)waited_ms);
     return error_set(err, CAFKA_ERR_TIMEOUT,
-                     "sending to %s: the topic is not known after %lld ms%s%.120s", topic->name,
+                     "sending to %s: the topic is not known after %lld ms%s%s", topic->name,
                      (long long)waited_ms, between, why.message);
 }
 

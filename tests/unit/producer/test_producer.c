@@ -430,6 +430,7 @@ static void a_record_that_is_too_large_is_refused_at_once(void **state)
     cafka_error err;
     assert_int_equal(try_record(f, 0, 20001, &err), CAFKA_ERR_TOO_LARGE);
     assert_non_null(strstr(err.message, "max.request.size"));
+    assert_non_null(strstr(err.message, "a record of 20")); /* with what is around it */
     cafka_record huge = {.topic = "orders",
                          .key = "k",
                          .key_size = SIZE_MAX - 1,
