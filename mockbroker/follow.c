@@ -112,7 +112,7 @@ void follow_partition(struct broker *leader, struct partition *partition)
             log_error(leader->log, "%s-%d on broker %d: %s", partition->topic,
                       (int)partition->index, (int)id, why.message);
         if (caught_up && !in_sync)
-            caught_up = !controller_set_in_sync(controller, topic->id, partition->index, id, true, &why);
+            (void)controller_set_in_sync(controller, topic->id, partition->index, id, true, &why);
         else if (!caught_up && in_sync && why.code)
             (void)controller_set_in_sync(controller, topic->id, partition->index, id, false, &why);
         else if (!caught_up && in_sync)

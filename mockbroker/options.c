@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "mockbroker/versions.h"
@@ -34,8 +35,9 @@ static int parse_number(const char *name, const char *text, long low, long high,
 {
     char *end;
     errno = 0;
-    long n = isdigit((unsigned char)*text) ? strtol(text, &end, 10) : -1;
-    if (!isdigit((unsigned char)*text) || *end || errno || n < low || n > high)
+    bool digit = isdigit((unsigned char)*text);
+    long n = digit ? strtol(text, &end, 10) : -1;
+    if (!digit || *end || errno || n < low || n > high)
         return error_set(err, CAFKA_ERR_CONFIG, "%s takes a number from %ld to %ld, not '%s'", name,
                          low, high, text);
     *out = n;

@@ -164,6 +164,7 @@ static bool list_wants(struct fetch_state *state)
         char *topic = arena_strndup(&state->ctx->arena, entry->topic, entry->topic_size);
         if (!topic)
             return false;
+        /* no wants only if there are no entries. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
         want->topic = (struct str){topic, entry->topic_size};
         want->topic_id = entry->topic_id;
         want->index = entry->index;

@@ -3,6 +3,7 @@
  *
  * Checks come in Kafka's order, so that a request with several faults gets Kafka's answer.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -487,6 +488,7 @@ static int doom_one(const struct controller *c, const struct doom *all, int32_t 
     }
     struct remove_topic_record r;
     remove_topic_record_init(&r);
+    assert(topic); /* else there was a code */
     r.topic_id = topic->id;
     return record_list_add(records, METADATA_REMOVE_TOPIC, 0, &r, err);
 }

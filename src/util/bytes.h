@@ -26,7 +26,8 @@ static inline struct bytes bytes_of(const void *data, size_t size)
 
 static inline bool bytes_equal(struct bytes a, struct bytes b)
 {
-    return a.size == b.size && !a.data == !b.data && (!a.size || !memcmp(a.data, b.data, a.size));
+    return a.size == b.size &&
+           (a.data == b.data || (a.data && b.data && (!a.size || !memcmp(a.data, b.data, a.size))));
 }
 
 /* Text by pointer and length, UTF-8, not terminated. NULL data is null. */
@@ -42,7 +43,8 @@ static inline struct str str_of(const char *text) /* NULL gives null */
 
 static inline bool str_equal(struct str a, struct str b)
 {
-    return a.size == b.size && !a.data == !b.data && (!a.size || !memcmp(a.data, b.data, a.size));
+    return a.size == b.size &&
+           (a.data == b.data || (a.data && b.data && (!a.size || !memcmp(a.data, b.data, a.size))));
 }
 
 static inline bool str_is(struct str a, const char *text)
