@@ -5,6 +5,7 @@
  */
 #include "mockbroker/versions.h"
 
+/* clang-format off */
 #define NONE {0, -1}
 
 const char *const release_names[RELEASE_COUNT] = {
@@ -240,3 +241,4 @@ const struct api_versions_row api_versions_rows[] = {
       NONE, NONE, NONE, NONE, {0, 0}, {0, 0}, {0, 0}}},
 };
 const size_t api_versions_row_count = sizeof api_versions_rows / sizeof *api_versions_rows;
+/* clang-format on */
