@@ -749,7 +749,7 @@ static unsigned long live_with_failure(const char *properties, unsigned long k, 
 
 static void any_allocation_may_fail(void **state)
 {
-    char bootstrap[256], properties[512];
+    char bootstrap[256] = "", properties[512];
     int stop;
     (void)state;
     pid_t child = start_brokers(&stop, bootstrap, sizeof bootstrap);
