@@ -69,7 +69,8 @@ const struct property properties[] = {
      "From this many bytes on a batch may leave without waiting for linger.ms. It is no limit: see batch.max.size.",
      NULL, NULL},
     {"bootstrap.controllers", LIST, A, NOT_YET("ADMIN"), HIGH, "", "host:port",
-     "Controllers to ask first, in place of bootstrap.servers, to administer a KRaft quorum itself.", NULL, NULL},
+     "Controllers to ask first, in place of bootstrap.servers, to administer a KRaft quorum itself. An admin that is "
+     "given them refuses to start until that is there.", NULL, NULL},
     {"bootstrap.servers", LIST, ALL, IN_EFFECT, HIGH, NULL, "host:port",
      "Brokers to ask first, as host:port with commas between them; the rest of the cluster is learned from any one of "
      "them. Name more than one, since one may be down.",
@@ -111,7 +112,8 @@ const struct property properties[] = {
     {"connections.max.idle.ms", LONG, ALL, IN_EFFECT, MEDIUM, "540000", LONG_ANY,
      "After this long without a request a connection is closed; negative: never.", NULL, "300000"},
     {"default.api.timeout.ms", INT, C | A, IN_EFFECT, MEDIUM, "60000", INT_FROM_0,
-     "How long calls that wait for the cluster may take when they are given no timeout of their own.", NULL, NULL},
+     "How long calls that wait for the cluster may take when they are given no timeout of their own: those of an "
+     "admin. A consumer's are always given one.", NULL, NULL},
     {"delivery.timeout.ms", INT, P, IN_EFFECT, MEDIUM, "120000", INT_FROM_0,
      "The longest from send to the delivery report: waiting, all retries and the last answer. At least linger.ms + "
      "request.timeout.ms.",
@@ -178,7 +180,7 @@ const struct property properties[] = {
      "The largest produce request, and the largest single record, in bytes.", NULL, NULL},
     {"metadata.max.age.ms", LONG, ALL, IN_EFFECT, LOW, "300000", LONG_FROM_0,
      "How old knowledge of the cluster may get before it is asked for again without a cause.", NULL, NULL},
-    {"metadata.max.idle.ms", LONG, P, NOT_YET("PIPELINES"), LOW, "300000", "5000 .. 9223372036854775807",
+    {"metadata.max.idle.ms", LONG, P, IN_EFFECT, LOW, "300000", "5000 .. 9223372036854775807",
      "A topic that nothing was sent to for this long is forgotten, and asked for again when needed.", NULL, NULL},
     {"metadata.recovery.rebootstrap.trigger.ms", LONG, ALL, IN_EFFECT, LOW, "300000", LONG_FROM_0,
      "With metadata.recovery.strategy=rebootstrap: how long no known broker may answer before bootstrap.servers are "
@@ -200,16 +202,16 @@ const struct property properties[] = {
      "Assignors that this member can work with in a classic group, the preferred one first. Java's class names are "
      "taken too.",
      NULL, NULL},
-    {"partitioner.adaptive.partitioning.enable", BOOL, P, NOT_YET("PIPELINES"), LOW, "true", BOOLS,
+    {"partitioner.adaptive.partitioning.enable", BOOL, P, IN_EFFECT, LOW, "true", BOOLS,
      "Whether records without a key go more often to partitions whose queues are short.", NULL, NULL},
-    {"partitioner.availability.timeout.ms", LONG, P, NOT_YET("PIPELINES"), LOW, "0", LONG_FROM_0,
+    {"partitioner.availability.timeout.ms", LONG, P, IN_EFFECT, LOW, "0", LONG_FROM_0,
      "Records without a key avoid a partition whose broker has taken nothing for this long; 0: they don't.", NULL,
      NULL},
-    {"partitioner.class", ENUM, P, NOT_YET("PIPELINES"), MEDIUM, "default", "default, round_robin",
+    {"partitioner.class", ENUM, P, IN_EFFECT, MEDIUM, "default", "default, round_robin",
      "default: by murmur2 of the key, records without one stay with a partition for a batch (KIP-794). round_robin: one "
      "after the other, whatever the key. Java's RoundRobinPartitioner is taken too.",
      NULL, NULL},
-    {"partitioner.ignore.keys", BOOL, P, NOT_YET("PIPELINES"), MEDIUM, "false", BOOLS,
+    {"partitioner.ignore.keys", BOOL, P, IN_EFFECT, MEDIUM, "false", BOOLS,
      "Whether records with a key are spread as if they had none.", NULL, NULL},
     {"receive.buffer.bytes", INT, ALL, NOT_YET("PIPELINES"), MEDIUM, "32768", "-1 .. 2147483647",
      "SO_RCVBUF of connections; -1 is the system's choice.", "65536", "65536"},

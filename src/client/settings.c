@@ -482,6 +482,9 @@ int settings_for_admin(const cafka_config *config, struct admin_settings *out, c
     if (s->bootstrap_controllers && config_is_set(config, "bootstrap.servers"))
         problem(&f, CAFKA_ERR_CONFIG,
                 "bootstrap.servers and bootstrap.controllers cannot both be set");
+    if (s->bootstrap_controllers)
+        problem(&f, CAFKA_ERR_UNSUPPORTED,
+                "bootstrap.controllers is set, but asking controllers is not there yet");
     fill_servers(&f, &s->client,
                  s->bootstrap_controllers ? "bootstrap.controllers" : "bootstrap.servers");
     fill_client(&f, &s->client);

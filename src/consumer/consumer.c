@@ -245,7 +245,6 @@ int cafka_consumer_new(cafka_consumer **out, const cafka_config *config, cafka_e
     fetcher_init(&consumer->fetcher, &consumer->client, &consumer->settings, &consumer->reader->queue,
                  consumer->budget, &consumer->lookup);
     metadata_set_auto_create(consumer->client.metadata, consumer->settings.allow_auto_create_topics);
-    client_settings_warn_unused(&consumer->settings.client);
     client_start(&consumer->client);
     *out = consumer;
     return CAFKA_OK;

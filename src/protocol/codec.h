@@ -163,7 +163,10 @@ struct request_head {
     struct str client_id; /* NULL: null */
     size_t size;          /* bytes of the header; the body follows */
 };
-/* Header of a request frame (without the int32 size). An unknown key or version gives what could be read and CAFKA_ERR_UNSUPPORTED. */
+/*
+ * Header of a request frame (without the int32 size). An unknown key or version gives what could
+ * be read and CAFKA_ERR_UNSUPPORTED.
+ */
 int request_head_decode(struct bytes frame, struct request_head *out, cafka_error *err);
 /* Header of a response: *correlation_id, and the bytes it takes. */
 int response_head_decode(const struct api *api, int version, struct bytes frame,

@@ -688,19 +688,20 @@ static void all_problems_are_reported_at_once(void **state)
     assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG, " more");
 }
 
-static void admin_asks_brokers_or_controllers(void **state)
+static void admin_asks_brokers_and_not_controllers(void **state)
 {
     cafka_config *config = *state;
     struct admin_settings s;
-    assert_settings_refused(config, CAFKA_FOR_ADMIN, CAFKA_ERR_CONFIG,
-                            "bootstrap.servers is missing");
-    set(config, "bootstrap.controllers", "c:1");
-    assert_int_equal(settings_for_admin(config, &s, NULL), CAFKA_OK);
-    assert_true(s.bootstrap_controllers);
-    assert_string_equal(s.client.bootstrap[0].host, "c");
-    admin_settings_fini(&s);
+    assert_settings_refused(config, CAFKA_FOR_ADMIN, CAFKA_ERR_CONFIG, "bootstrap.servers is missing");
     set(config, "bootstrap.servers", "b:1");
+    assert_int_equal(settings_for_admin(config, &s, NULL), CAFKA_OK);
+    assert_false(s.bootstrap_controllers);
+    assert_string_equal(s.client.bootstrap[0].host, "b");
+    admin_settings_fini(&s);
+    set(config, "bootstrap.controllers", "c:1");
     assert_settings_refused(config, CAFKA_FOR_ADMIN, CAFKA_ERR_CONFIG, "cannot both be set");
+    set(config, "bootstrap.servers", NULL);
+    assert_settings_refused(config, CAFKA_FOR_ADMIN, CAFKA_ERR_UNSUPPORTED, "bootstrap.controllers is set");
 }
 
 static void count_line(void *user, int level, const char *area, const char *message)
@@ -838,7 +839,7 @@ int main(void)
         WITH_CONFIG(what_is_not_there_yet_and_matters_is_refused),
         WITH_CONFIG(group_properties_agree),
         WITH_CONFIG(all_problems_are_reported_at_once),
-        WITH_CONFIG(admin_asks_brokers_or_controllers),
+        WITH_CONFIG(admin_asks_brokers_and_not_controllers),
         WITH_CONFIG(settings_without_effect_are_warned_about),
         WITH_CONFIG(copy_has_values_and_typed_settings_of_its_own),
         WITH_CONFIG(wrong_arguments_are_errors),
