@@ -113,6 +113,8 @@ struct change {
     struct str name;
     struct config_change *configs;
     size_t count;
+    int code; /* how it ended */
+    struct str message;
 };
 
 static int check_form(const struct change *change, cafka_error *err)
@@ -180,6 +182,27 @@ static struct str resource_key(struct request_context *ctx, int type, struct str
     return (struct str){key, name.size + 1};
 }
 
+/* Make all changes of a request. False: no memory for it. */
+static bool make_changes(struct request_context *ctx, struct change *changes, int32_t count, bool replace,
+                         bool validate_only)
+{
+    struct repeats resources = {0};
+    struct str *keys = request_calloc(ctx, (size_t)count + 1, sizeof *keys);
+    for (int32_t i = 0; keys && i < count; i++) {
+        keys[i] = resource_key(ctx, changes[i].type, changes[i].name);
+        repeats_add(&resources, keys[i].data, keys[i].size, i);
+    }
+    bool ok = keys && !resources.failed;
+    for (int32_t i = 0; ok && i < count; i++) {
+        cafka_error why = {0};
+        bool repeated = repeats_are_many(&resources, keys[i].data, keys[i].size);
+        changes[i].code = make_change(ctx, &changes[i], repeated, replace, validate_only, &why);
+        changes[i].message = changes[i].code ? api_keep(ctx, why.message) : (struct str){0};
+    }
+    repeats_fini(&resources);
+    return ok;
+}
+
 typedef struct incremental_alter_configs_request_alter_configs_resource incremental_resource;
 typedef struct alter_configs_request_alter_configs_resource legacy_resource;
 
@@ -187,8 +210,10 @@ static bool read_incremental(struct request_context *ctx, const incremental_reso
                              struct change *out)
 {
     size_t count = r->configs_count > 0 ? (size_t)r->configs_count : 0;
-    *out = (struct change){r->resource_type, r->resource_name,
-                           request_calloc(ctx, count + 1, sizeof *out->configs), count};
+    *out = (struct change){.type = r->resource_type,
+                           .name = r->resource_name,
+                           .configs = request_calloc(ctx, count + 1, sizeof *out->configs),
+                           .count = count};
     for (size_t i = 0; out->configs && i < count; i++)
         out->configs[i] = (struct config_change){r->configs[i].name, r->configs[i].config_operation,
                                                  r->configs[i].value};
@@ -198,8 +223,10 @@ static bool read_incremental(struct request_context *ctx, const incremental_reso
 static bool read_legacy(struct request_context *ctx, const legacy_resource *r, struct change *out)
 {
     size_t count = r->configs_count > 0 ? (size_t)r->configs_count : 0;
-    *out = (struct change){r->resource_type, r->resource_name,
-                           request_calloc(ctx, count + 1, sizeof *out->configs), count};
+    *out = (struct change){.type = r->resource_type,
+                           .name = r->resource_name,
+                           .configs = request_calloc(ctx, count + 1, sizeof *out->configs),
+                           .count = count};
     for (size_t i = 0; out->configs && i < count; i++)
         out->configs[i] =
             (struct config_change){r->configs[i].name, CONFIG_OP_SET, r->configs[i].value};
@@ -213,33 +240,22 @@ void api_incremental_alter_configs(struct request_context *ctx)
     int32_t count = in->resources_count > 0 ? in->resources_count : 0;
     incremental_alter_configs_response_init(&out);
     out.responses = request_calloc(ctx, (size_t)count + 1, sizeof *out.responses);
-    struct str *keys = request_calloc(ctx, (size_t)count + 1, sizeof *keys);
-    struct repeats resources = {0};
-    bool ok = out.responses && keys;
-    for (int32_t i = 0; ok && i < count; i++) {
-        keys[i] = resource_key(ctx, in->resources[i].resource_type, in->resources[i].resource_name);
-        repeats_add(&resources, keys[i].data, keys[i].size, i);
+    struct change *changes = request_calloc(ctx, (size_t)count + 1, sizeof *changes);
+    bool ok = out.responses && changes;
+    for (int32_t i = 0; ok && i < count; i++)
+        ok = read_incremental(ctx, &in->resources[i], &changes[i]);
+    if (!ok || !make_changes(ctx, changes, count, false, in->validate_only)) {
+        request_close(ctx);
+        return;
     }
-    ok = ok && !resources.failed;
-    for (int32_t i = 0; ok && i < count; i++) {
-        const incremental_resource *r = &in->resources[i];
-        struct change change;
-        cafka_error why = {0};
-        bool repeated = repeats_are_many(&resources, keys[i].data, keys[i].size);
-        ok = read_incremental(ctx, r, &change);
-        int code = ok ? make_change(ctx, &change, repeated, false, in->validate_only, &why) : 0;
+    for (int32_t i = 0; i < count; i++)
         out.responses[out.responses_count++] =
             (struct incremental_alter_configs_response_alter_configs_resource_response){
-                .error_code = (int16_t)code,
-                .error_message = code ? api_keep(ctx, why.message) : (struct str){0},
-                .resource_type = r->resource_type,
-                .resource_name = r->resource_name};
-    }
-    repeats_fini(&resources);
-    if (ok)
-        request_respond(ctx, &out);
-    else
-        request_close(ctx);
+                .error_code = (int16_t)changes[i].code,
+                .error_message = changes[i].message,
+                .resource_type = in->resources[i].resource_type,
+                .resource_name = in->resources[i].resource_name};
+    request_respond(ctx, &out);
 }
 
 void api_alter_configs(struct request_context *ctx)
@@ -249,33 +265,22 @@ void api_alter_configs(struct request_context *ctx)
     int32_t count = in->resources_count > 0 ? in->resources_count : 0;
     alter_configs_response_init(&out);
     out.responses = request_calloc(ctx, (size_t)count + 1, sizeof *out.responses);
-    struct str *keys = request_calloc(ctx, (size_t)count + 1, sizeof *keys);
-    struct repeats resources = {0};
-    bool ok = out.responses && keys;
-    for (int32_t i = 0; ok && i < count; i++) {
-        keys[i] = resource_key(ctx, in->resources[i].resource_type, in->resources[i].resource_name);
-        repeats_add(&resources, keys[i].data, keys[i].size, i);
+    struct change *changes = request_calloc(ctx, (size_t)count + 1, sizeof *changes);
+    bool ok = out.responses && changes;
+    for (int32_t i = 0; ok && i < count; i++)
+        ok = read_legacy(ctx, &in->resources[i], &changes[i]);
+    if (!ok || !make_changes(ctx, changes, count, true, in->validate_only)) {
+        request_close(ctx);
+        return;
     }
-    ok = ok && !resources.failed;
-    for (int32_t i = 0; ok && i < count; i++) {
-        const legacy_resource *r = &in->resources[i];
-        struct change change;
-        cafka_error why = {0};
-        bool repeated = repeats_are_many(&resources, keys[i].data, keys[i].size);
-        ok = read_legacy(ctx, r, &change);
-        int code = ok ? make_change(ctx, &change, repeated, true, in->validate_only, &why) : 0;
+    for (int32_t i = 0; i < count; i++)
         out.responses[out.responses_count++] =
             (struct alter_configs_response_alter_configs_resource_response){
-                .error_code = (int16_t)code,
-                .error_message = code ? api_keep(ctx, why.message) : (struct str){0},
-                .resource_type = r->resource_type,
-                .resource_name = r->resource_name};
-    }
-    repeats_fini(&resources);
-    if (ok)
-        request_respond(ctx, &out);
-    else
-        request_close(ctx);
+                .error_code = (int16_t)changes[i].code,
+                .error_message = changes[i].message,
+                .resource_type = in->resources[i].resource_type,
+                .resource_name = in->resources[i].resource_name};
+    request_respond(ctx, &out);
 }
 
 /* --- which resources have configs --- */
