@@ -5,7 +5,8 @@
  * order. If they would give fewer than min_bytes, the request waits in the purgatory until they
  * do, something in it can only be answered by an error, or max_wait_ms is over; then the logs are
  * read, in order and within the limits. What the session remembers is brought up to date when the
- * answer is made.
+ * answer is made. What metadata does not know when the request comes is refused then and answered
+ * last; what goes away while the request waits ends the wait.
  *
  * Source: kafka.server.KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages, KIP-227.
  */
@@ -15,6 +16,7 @@
 #include "mockbroker/api/data.h"
 #include "mockbroker/api/fetch_sessions.h"
 #include "protocol/error_codes.h"
+#include "util/alloc.h"
 
 typedef struct fetch_request_fetch_partition partition_part;
 typedef struct fetch_response_partition_data partition_answer;
@@ -30,6 +32,7 @@ struct want {
     struct str topic;
     struct uuid topic_id;
     int32_t index;
+    int refused; /* with this code, before any log was asked; ERR_NONE: it is to be read */
     struct read_request read;
 };
 
@@ -42,6 +45,7 @@ struct fetch_state {
     int32_t response_id; /* session id of the answer */
     struct want *wants;
     size_t want_count;
+    int64_t max_bytes, min_bytes;
     struct fetch_response response;
     struct data_endpoints endpoints;
 };
@@ -127,9 +131,9 @@ static int open_incremental(struct fetch_state *state, bool by_id)
         return ERR_FETCH_SESSION_TOPIC_ID_ERROR;
     state->session = session;
     session->refs++;
-    forget_entries(session, request);
     if (!update_entries(session, request))
         return CAFKA_ERR_MEMORY;
+    forget_entries(session, request); /* what is listed and forgotten at once is forgotten */
     if (!session->count) {
         fetch_sessions_remove(sessions, session);
         return ERR_NONE; /* nothing is left to fetch: answered as if there was no session */
@@ -151,6 +155,41 @@ static int open_session(struct fetch_state *state)
 
 /* --- wants --- */
 
+/* A broker that asks must hold a replica of the partition, and no partition has a second one yet. */
+static bool asks_as_follower(const struct fetch_request *request)
+{
+    return request->replica_id >= 0 || request->replica_state.replica_id >= 0;
+}
+
+/*
+ * Why metadata alone refuses it. A session knows a topic by the name it had when it was added, so
+ * that of a topic which was deleted and made again the log is asked, and finds another id.
+ */
+static int refusal(const struct fetch_state *state, const struct want *want)
+{
+    const struct image *image = &state->ctx->broker->image;
+    if (state->session->by_id && !want->topic.size)
+        return ERR_UNKNOWN_TOPIC_ID;
+    const struct topic_image *topic = image_topic(image, want->topic);
+    return topic && topic_partition(topic, want->index) ? ERR_NONE : ERR_UNKNOWN_TOPIC_OR_PARTITION;
+}
+
+/* The topic's name: sent, known to the session, or found by the id now. False: no memory. */
+static bool name_want(struct fetch_state *state, struct fetch_entry *entry, struct want *want)
+{
+    if (state->session->by_id && !entry->known_as) {
+        const struct topic_image *topic = image_topic_by_id(&state->ctx->broker->image, entry->topic_id);
+        entry->known_as = topic ? mem_strdup(topic->name) : NULL;
+        if (topic && !entry->known_as)
+            return false;
+    }
+    struct str name = state->session->by_id ? str_of(entry->known_as)
+                                            : (struct str){entry->topic, entry->topic_size};
+    char *copy = arena_strndup(&state->ctx->arena, name.data ? name.data : "", name.size);
+    want->topic = (struct str){copy, name.size};
+    return copy;
+}
+
 static bool list_wants(struct fetch_state *state)
 {
     const struct request_context *ctx = state->ctx;
@@ -159,18 +198,17 @@ static bool list_wants(struct fetch_state *state)
     if (!state->wants && state->session->count)
         return false;
     list_each(link, after, &state->session->entries) {
-        const struct fetch_entry *entry = list_item(link, struct fetch_entry, link);
+        struct fetch_entry *entry = list_item(link, struct fetch_entry, link);
         struct want *want = &state->wants[state->want_count++];
-        char *topic = arena_strndup(&state->ctx->arena, entry->topic, entry->topic_size);
-        if (!topic)
+        if (!name_want(state, entry, want))
             return false;
         /* no wants only if there are no entries. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-        want->topic = (struct str){topic, entry->topic_size};
         want->topic_id = entry->topic_id;
         want->index = entry->index;
+        want->refused = refusal(state, want);
         want->read = (struct read_request){
             .offset = entry->offset,
-            .current_leader_epoch = entry->leader_epoch,
+            .current_leader_epoch = entry->leader_epoch < 0 ? -1 : entry->leader_epoch,
             .last_fetched_epoch = entry->last_fetched_epoch,
             .end = state->request->isolation_level == 1 ? READ_TO_STABLE_OFFSET : READ_TO_HIGH_WATERMARK,
             .must_lead = ctx->version < VERSION_WITH_FOLLOWERS,
@@ -179,17 +217,13 @@ static bool list_wants(struct fetch_state *state)
     return true;
 }
 
-/* A broker that asks must hold a replica of the partition, and no partition has a second one yet. */
-static bool asks_as_follower(const struct fetch_request *request)
-{
-    return request->replica_id >= 0 || request->replica_state.replica_id >= 0;
-}
-
 static struct data_target find(const struct fetch_state *state, const struct want *want)
 {
     struct data_target target =
-        data_find(state->ctx->broker, want->topic, want->topic_id, state->session->by_id, want->index);
-    if (!target.error && asks_as_follower(state->request))
+        data_find(state->ctx->broker, want->topic, (struct uuid){{0}}, false, want->index);
+    if (target.topic && state->session->by_id && !uuid_equal(target.topic->id, want->topic_id))
+        target.error = ERR_INCONSISTENT_TOPIC_ID;
+    else if (!target.error && asks_as_follower(state->request))
         target.error = ERR_NOT_LEADER_OR_FOLLOWER;
     return target;
 }
@@ -199,14 +233,18 @@ static bool is_ready(struct delayed *op)
 {
     struct fetch_state *state = container_of(op, struct fetch_state, op);
     int64_t bytes = 0;
+    size_t readable = 0;
     for (size_t i = 0; i < state->want_count; i++) {
+        if (state->wants[i].refused)
+            continue;
         struct data_target target = find(state, &state->wants[i]);
         int64_t more = target.error ? -1 : partition_waiting_bytes(target.partition, &state->wants[i].read);
         if (more < 0)
             return true;
         bytes = more > INT64_MAX - bytes ? INT64_MAX : bytes + more;
+        readable++;
     }
-    return bytes >= state->request->min_bytes;
+    return !readable || bytes >= state->min_bytes;
 }
 
 /* --- the answer --- */
@@ -253,17 +291,24 @@ static bool set_aborted(struct fetch_state *state, partition_answer *answer, con
     return true;
 }
 
-static void set_error(struct fetch_state *state, partition_answer *answer, int code, const struct data_target *target)
+static void set_refused(partition_answer *answer, int code)
 {
     answer->error_code = (int16_t)code;
     answer->high_watermark = answer->last_stable_offset = answer->log_start_offset = -1;
-    answer->aborted_transactions_count = code == ERR_UNKNOWN_TOPIC_ID || code == ERR_UNKNOWN_TOPIC_OR_PARTITION ? 0 : -1;
+    answer->aborted_transactions_count = 0;
     set_no_records(answer);
+}
+
+static void set_error(struct fetch_state *state, partition_answer *answer, int code, const struct data_target *target)
+{
+    set_refused(answer, code);
+    answer->aborted_transactions_count = -1;
     bool leader_helps = code == ERR_NOT_LEADER_OR_FOLLOWER || code == ERR_FENCED_LEADER_EPOCH;
     if (leader_helps && target->image && state->ctx->version >= VERSION_WITH_LEADERS) {
         answer->current_leader.leader_id = target->image->leader;
         answer->current_leader.leader_epoch = target->image->leader_epoch;
-        data_endpoints_add(&state->endpoints, state->ctx, target->image->leader);
+        if (!asks_as_follower(state->request)) /* brokers know where brokers are */
+            data_endpoints_add(&state->endpoints, state->ctx, target->image->leader);
     }
 }
 
@@ -271,11 +316,16 @@ static void set_error(struct fetch_state *state, partition_answer *answer, int c
 static bool read_partition(struct fetch_state *state, const struct want *want, int64_t *left, bool *need_one,
                            partition_answer *answer)
 {
-    struct data_target target = find(state, want);
+    struct data_target target = {0};
     struct read_request read = want->read;
     struct read_result result;
     bool good = true;
     answer->partition_index = want->index;
+    if (want->refused) {
+        set_refused(answer, want->refused);
+        return true;
+    }
+    target = find(state, want);
     if (target.error) {
         set_error(state, answer, target.error, &target);
         return true;
@@ -321,41 +371,55 @@ static bool is_news(struct fetch_entry *entry, const partition_answer *answer)
 
 static bool keep_answer(struct fetch_state *state, const struct want *want, const partition_answer *answer)
 {
-    struct fetch_entry *entry = fetch_session_find(state->session, want->topic, want->topic_id, want->index);
+    struct fetch_entry *entry = fetch_session_find(
+        state->session, state->session->by_id ? (struct str){0} : want->topic, want->topic_id, want->index);
     if (!entry)
         return !state->incremental;
     bool news = is_news(entry, answer);
-    if (news && (answer->records.size || answer->error_code))
+    if (answer->records.size)
         fetch_session_to_end(state->session, entry);
     return news || !state->incremental;
 }
 
-static bool same_topic(const struct fetch_response_fetchable_topic_response *topic, const struct want *want)
+static bool same_topic(const struct fetch_state *state, const struct fetch_response_fetchable_topic_response *topic,
+                       const struct want *want)
 {
-    return str_equal(topic->topic, want->topic) && uuid_equal(topic->topic_id, want->topic_id);
+    return state->session->by_id ? uuid_equal(topic->topic_id, want->topic_id) : str_equal(topic->topic, want->topic);
+}
+
+/* What is refused comes behind what was read, as in Kafka. */
+static bool next_want(const struct fetch_state *state, size_t *i, bool *refused)
+{
+    while (*i < state->want_count && (state->wants[*i].refused != ERR_NONE) != *refused)
+        ++*i;
+    if (*i < state->want_count || *refused)
+        return *i < state->want_count;
+    *refused = true;
+    *i = 0;
+    return next_want(state, i, refused);
 }
 
 static bool read_all(struct fetch_state *state)
 {
     struct fetch_response *response = &state->response;
-    int64_t broker_limit = broker_config_long(&state->ctx->broker->config, "fetch.max.bytes");
-    int64_t left = state->request->max_bytes < broker_limit ? state->request->max_bytes : broker_limit;
+    int64_t left = state->max_bytes;
+    bool refused = false;
     bool need_one = true; /* some batch always comes, so that a consumer never stands still */
     response->responses = request_calloc(state->ctx, state->want_count, sizeof *response->responses);
     partition_answer *answers = request_calloc(state->ctx, state->want_count, sizeof *answers);
     struct fetch_response_fetchable_topic_response *topic = NULL;
     if (state->want_count && (!response->responses || !answers))
         return false;
-    for (size_t i = 0; i < state->want_count; i++) {
+    for (size_t i = 0; next_want(state, &i, &refused); i++) {
         const struct want *want = &state->wants[i];
         fetch_response_partition_data_init(answers);
         if (!read_partition(state, want, &left, &need_one, answers))
             return false;
         if (!keep_answer(state, want, answers))
             continue;
-        if (!topic || !same_topic(topic, want)) {
+        if (!topic || !same_topic(state, topic, want)) {
             topic = &response->responses[response->responses_count++];
-            topic->topic = want->topic;
+            topic->topic = state->session->by_id ? (struct str){0} : want->topic;
             topic->topic_id = want->topic_id;
             topic->partitions = answers;
         }
@@ -423,7 +487,7 @@ static void wait_for_data(struct fetch_state *state)
     size_t count = 0;
     for (size_t i = 0; keys && i < state->want_count; i++) {
         struct data_target target = find(state, &state->wants[i]);
-        if (target.topic)
+        if (target.topic && !state->wants[i].refused)
             keys[count++] = purgatory_partition_key(PURGATORY_FETCH, target.topic->id, state->wants[i].index);
     }
     state->op.try = is_ready;
@@ -449,6 +513,47 @@ static void refuse(struct fetch_state *state, int code)
     request_respond(state->ctx, &state->response);
 }
 
+/* An isolation level that does not exist: everything that was listed is refused, where names say what. */
+static void refuse_all(struct fetch_state *state, int code)
+{
+    const struct fetch_request *in = state->request;
+    struct fetch_response *out = &state->response;
+    bool good = true;
+    fetch_response_init(out);
+    out->error_code = (int16_t)code;
+    int32_t count = state->ctx->version < VERSION_WITH_IDS ? in->topics_count : 0;
+    out->responses = request_calloc(state->ctx, (size_t)count, sizeof *out->responses);
+    for (int32_t t = 0; count && good && t < count; t++) {
+        size_t parts = (size_t)in->topics[t].partitions_count;
+        partition_answer *answers =
+            out->responses ? request_calloc(state->ctx, parts + 1, sizeof *answers) : NULL;
+        good = answers;
+        if (!good)
+            break;
+        struct fetch_response_fetchable_topic_response *topic = &out->responses[out->responses_count++];
+        topic->topic = in->topics[t].topic;
+        topic->partitions = answers;
+        topic->partitions_count = (int32_t)parts;
+        for (size_t i = 0; i < parts; i++) {
+            fetch_response_partition_data_init(&answers[i]);
+            answers[i].partition_index = in->topics[t].partitions[i].partition;
+            set_refused(&answers[i], code);
+        }
+    }
+    if (good)
+        request_respond(state->ctx, out);
+    else
+        request_close(state->ctx);
+}
+
+static void set_limits(struct fetch_state *state)
+{
+    const struct fetch_request *request = state->request;
+    int64_t most = broker_config_long(&state->ctx->broker->config, "fetch.max.bytes");
+    state->max_bytes = request->max_bytes < most ? request->max_bytes : most;
+    state->min_bytes = request->min_bytes < state->max_bytes ? request->min_bytes : state->max_bytes;
+}
+
 void api_fetch(struct request_context *ctx)
 {
     struct fetch_state *state = request_alloc(ctx, sizeof *state);
@@ -458,6 +563,11 @@ void api_fetch(struct request_context *ctx)
     }
     state->ctx = ctx;
     state->request = ctx->body;
+    set_limits(state);
+    if (state->request->isolation_level != 0 && state->request->isolation_level != 1) {
+        refuse_all(state, ERR_UNKNOWN_SERVER_ERROR);
+        return;
+    }
     int code = data_endpoints_init(&state->endpoints, ctx);
     if (!code)
         code = open_session(state);

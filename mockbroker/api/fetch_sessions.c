@@ -171,6 +171,7 @@ void fetch_session_forget(struct fetch_session *session, struct fetch_entry *ent
     list_remove(&entry->link);
     session->count--;
     mem_free(entry->topic);
+    mem_free(entry->known_as);
     mem_free(entry);
 }
 

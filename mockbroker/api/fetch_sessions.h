@@ -21,6 +21,7 @@ struct fetch_entry {
     char *topic; /* with ids, empty */
     size_t topic_size;
     struct uuid topic_id;
+    char *known_as; /* with ids: the name the topic had when it was first found; NULL: it never was */
     int32_t index;
     int32_t max_bytes;
     int64_t offset;
