@@ -30,6 +30,11 @@ static void look_up(struct request_context *ctx, const partition_part *part, str
                                           .end = readable_end(ctx->body),
                                           .version = ctx->version};
     struct timestamp_offset found;
+    const struct list_offsets_request *in = ctx->body;
+    if (in->isolation_level != 0 && in->isolation_level != 1) {
+        answer->error_code = ERR_UNKNOWN_SERVER_ERROR; /* there is no such level */
+        return;
+    }
     int code = target.error ? target.error : partition_list_offset(target.partition, &request, &found, NULL);
     answer->error_code = (int16_t)(code <= CAFKA_ERR_MEMORY ? ERR_UNKNOWN_SERVER_ERROR : code);
     if (code)

@@ -129,7 +129,7 @@ struct epoch_end leader_epochs_end(const struct leader_epochs *epochs, int32_t e
                                    int64_t log_end_offset)
 {
     struct epoch_end undefined = {-1, -1};
-    if (epoch < 0 || !epochs->count)
+    if (epoch == -1 || !epochs->count) /* -2 and below are older than all, as in Kafka */
         return undefined;
     const struct epoch_entry *entries = epochs->entries;
     size_t last = epochs->count - 1;

@@ -261,13 +261,14 @@ int commit_log_find_max_timestamp(struct commit_log *log, struct timestamp_offse
                                   cafka_error *err)
 {
     cafka_error reason = {0};
-    struct time_index_entry best = {-1, -1}, largest;
+    struct time_index_entry best = {INT64_MIN, -1}, largest;
     struct segment *where = NULL;
     int rc = CAFKA_OK;
     *out = (struct timestamp_offset){-1, -1, -1};
     for (size_t i = 0; !rc && i < log->segment_count; i++) {
         rc = segment_largest(log->segments[i], log->env, &largest, &reason);
-        if (!rc && largest.timestamp > best.timestamp) {
+        bool empty = !rc && !log->segments[i]->size; /* records without a timestamp count as -1 */
+        if (!rc && !empty && largest.timestamp > best.timestamp) {
             best = largest;
             where = log->segments[i];
         }
@@ -276,7 +277,9 @@ int commit_log_find_max_timestamp(struct commit_log *log, struct timestamp_offse
         return CAFKA_OK;
     struct batch_place place;
     if (!rc)
-        rc = segment_find(where, log->env, best.offset, &place, &reason);
+        rc = segment_find(where, log->env,
+                          best.offset < where->base_offset ? where->base_offset : best.offset, &place,
+                          &reason);
     if (!rc)
         rc = find_in_batch(log, where, &place, place.header.max_timestamp, 0, out, &reason);
     log_shared_relax(log->shared);

@@ -179,7 +179,7 @@ static void judge(const struct validation *v, const struct batch_header *h,
     buffer_clear(words);
     if (config->cleanup_compact && !view->key.data) {
         buffer_printf(words,
-                      "Compacted topic cannot accept message without key in topic partition %s-%d.",
+                      "Compacted topic cannot accept message without key in topic partition %s-%d",
                       v->topic, v->partition);
         return;
     }
@@ -268,7 +268,7 @@ static bool needs_a_closer_look(const struct validation *v, const struct batch_h
         return true;
     if (v->config->log_append_time)
         return h->attributes & BATCH_LOG_APPEND_TIME;
-    if (seen->min_timestamp == INT64_MAX) /* all of them -1 */
+    if (seen->min_timestamp == INT64_MAX && seen->max_timestamp == -1) /* all of them -1 */
         return h->attributes & BATCH_LOG_APPEND_TIME;
     if (!is_plain_time(seen->min_timestamp) || !is_plain_time(seen->max_timestamp))
         return true;

@@ -99,7 +99,7 @@ void partition_become_follower(struct partition *partition, int32_t leader_id, i
 int partition_check_epoch(const struct partition *partition, int32_t current_leader_epoch,
                           bool must_lead, cafka_error *err)
 {
-    if (current_leader_epoch >= 0 && current_leader_epoch < partition->leader_epoch)
+    if (current_leader_epoch != -1 && current_leader_epoch < partition->leader_epoch)
         return error_set(err, ERR_FENCED_LEADER_EPOCH, "leader epoch %d of %s-%d is over; it is %d",
                          current_leader_epoch, partition->topic, partition->index,
                          partition->leader_epoch);

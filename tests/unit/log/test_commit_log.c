@@ -224,7 +224,7 @@ static void a_compacted_topic_takes_no_record_without_key(void **state)
         result.error_message,
         "One or more records have been rejected due to 1 record errors in total, and only showing "
         "the first three errors at most: [RecordError(batchIndex=1, message='Compacted topic cannot "
-        "accept message without key in topic partition topic-0.')]");
+        "accept message without key in topic partition topic-0')]");
     append_result_fini(&result);
 }
 
