@@ -1,6 +1,7 @@
 #include "mockbroker/config_answer.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -107,9 +108,22 @@ static struct str number_text(struct arena *arena, int64_t n)
     return keep(arena, text, (size_t)size);
 }
 
-/* A list as Kafka writes it: items trimmed, joined by commas. */
-static struct str list_text(struct arena *arena, const char *value)
+static bool has_item(const char *list, size_t size, struct str item)
 {
+    for (size_t at = 0; at + item.size <= size; at++) {
+        const char *comma = memchr(list + at, ',', size - at);
+        size_t end = comma ? (size_t)(comma - list) : size;
+        if (end - at == item.size && !memcmp(list + at, item.data, item.size))
+            return true;
+        at = end;
+    }
+    return false;
+}
+
+/* A list as Kafka writes it: items trimmed, joined by commas; of words that may be chosen each once. */
+static struct str list_text(struct arena *arena, const struct config_def *def, const char *value)
+{
+    bool words = def->range && def->range[0] == '[' && !strstr(def->range, "]:[");
     char *out = arena_alloc(arena, strlen(value) + 1);
     size_t size = 0;
     if (!out)
@@ -117,13 +131,36 @@ static struct str list_text(struct arena *arena, const char *value)
     for (const char *at = value; at;) {
         const char *comma = strchr(at, ',');
         struct str item = trim((struct str){at, comma ? (size_t)(comma - at) : strlen(at)});
-        if (size && (item.size || comma || at != value))
+        at = comma ? comma + 1 : NULL;
+        if (words && size && has_item(out, size, item))
+            continue;
+        if (size)
             out[size++] = ',';
         memcpy(out + size, item.data, item.size);
         size += item.size;
-        at = comma ? comma + 1 : NULL;
     }
     return (struct str){out, size};
+}
+
+/* A double as Java prints it: the fewest digits that tell it apart, a dot always. */
+static struct str double_text(struct arena *arena, const char *value)
+{
+    double n = config_value_double(value);
+    char digits[40], text[64];
+    int precision = 0;
+    if (!isfinite(n))
+        return str_of(isnan(n) ? "NaN" : n < 0 ? "-Infinity" : "Infinity");
+    do
+        snprintf(digits, sizeof digits, "%.*e", precision, n);
+    while (strtod(digits, NULL) != n && ++precision < 17);
+    const char *e = strchr(digits, 'e');
+    int exponent = (int)strtol(e + 1, NULL, 10);
+    if (n == 0 || (exponent >= -3 && exponent < 7))
+        snprintf(text, sizeof text, "%.*f", precision - exponent > 1 ? precision - exponent : 1, n);
+    else
+        snprintf(text, sizeof text, "%.*s%sE%d", (int)(e - digits), digits, precision ? "" : ".0",
+                 exponent);
+    return keep(arena, text, strlen(text));
 }
 
 static struct str normal_text(const struct config_def *def, const char *value, struct arena *arena)
@@ -133,7 +170,8 @@ static struct str normal_text(const struct config_def *def, const char *value, s
     case CONFIG_INT:
     case CONFIG_SHORT:
     case CONFIG_LONG: return number_text(arena, config_value_long(value));
-    case CONFIG_LIST: return list_text(arena, value);
+    case CONFIG_LIST: return list_text(arena, def, value);
+    case CONFIG_DOUBLE: return double_text(arena, value);
     default: {
         struct str s = trim(str_of(value));
         return keep(arena, s.data, s.size);
@@ -288,10 +326,11 @@ static int describe_broker_config(const struct listing *l, const struct config_d
 
 typedef struct describe_configs_request_describe_configs_resource resource;
 
-static bool is_wanted(const resource *r, const struct config_def *def)
+static bool is_wanted(const resource *r, const struct config_def *def,
+                      const struct config_image *overrides)
 {
-    if (def->internal)
-        return false;
+    if (def->internal && !config_image_get(overrides, def->name))
+        return false; /* only who set it sees it */
     if (!r->configuration_keys || r->configuration_keys_count <= 0)
         return true;
     for (int32_t i = 0; i < r->configuration_keys_count; i++)
@@ -312,7 +351,7 @@ static int describe_all(const struct listing *l, const resource *r,
         return error_set(err, CAFKA_ERR_MEMORY, "no memory to describe configs");
     int rc = CAFKA_OK;
     for (size_t i = 0; !rc && i < count; i++) {
-        if (!is_wanted(r, &defs[i]))
+        if (!is_wanted(r, &defs[i], overrides))
             continue;
         if (l->default_only &&
             !broker_config_from(l->config, CONFIG_SOURCE_DYNAMIC_DEFAULT, defs[i].name))
@@ -328,8 +367,8 @@ static int describe_all(const struct listing *l, const resource *r,
 static bool parse_id(struct str name, int32_t *out)
 {
     char text[16], *end;
-    if (!name.size || name.size >= sizeof text)
-        return false;
+    if (!name.size || name.size >= sizeof text || (unsigned char)name.data[0] <= ' ')
+        return false; /* strtol() would step over the space */
     memcpy(text, name.data, name.size);
     text[name.size] = '\0';
     long id = strtol(text, &end, 10);

@@ -45,13 +45,22 @@ static bool parse_long(struct str s, int64_t *out)
     return true;
 }
 
+/* What Java's Double.parseDouble takes: NaN (which no range keeps out), a suffix, hexadecimal with p. */
 static bool parse_double(struct str s, double *out)
 {
     char text[64], *end;
-    if (!terminated(s, text, sizeof text) || strpbrk(text, "xXpP"))
+    if (!terminated(s, text, sizeof text))
         return false;
+    const char *digits = text + (*text == '+' || *text == '-');
+    bool word = !strcmp(digits, "NaN") || !strcmp(digits, "Infinity");
+    if (!word && *digits != '.' && (*digits < '0' || *digits > '9'))
+        return false; /* other spellings of the two that C knows */
     *out = strtod(text, &end);
-    return !*end && !isnan(*out);
+    if (!word && strpbrk(text, "xX") && !strpbrk(text, "pP"))
+        return false;
+    if (!word && *end && strchr("dDfF", *end))
+        end++;
+    return !*end && end > digits;
 }
 
 int64_t config_value_long(const char *value)
@@ -182,17 +191,26 @@ static int check_words(const struct config_def *def, struct str word, cafka_erro
     return refuse(def, shown, err, why);
 }
 
-/* "[partition]:[broker],…", "*", or nothing: what throttled.replicas takes. */
+static size_t count_digits(struct str s)
+{
+    size_t n = 0;
+    while (n < s.size && s.data[n] >= '0' && s.data[n] <= '9')
+        n++;
+    return n;
+}
+
+/* "[partition]:[broker],…" with empty items too, or "*" alone: what throttled.replicas takes. */
 static bool throttled_replicas(const char *value)
 {
     struct str s;
-    if (!*value || !strcmp(value, "*") || !strcmp(value, "none"))
+    if (str_is(trimmed(value), "*"))
         return true;
     for (const char *at = value; next_item(&at, &s);) {
-        const char *colon = memchr(s.data, ':', s.size);
-        int64_t n;
-        if (!colon || !parse_long((struct str){s.data, (size_t)(colon - s.data)}, &n) ||
-            !parse_long((struct str){colon + 1, (size_t)(s.data + s.size - colon - 1)}, &n))
+        size_t partition = count_digits(s), colon = partition + 1;
+        if (!s.size)
+            continue;
+        if (!partition || colon >= s.size || s.data[partition] != ':' ||
+            count_digits((struct str){s.data + colon, s.size - colon}) != s.size - colon)
             return false;
     }
     return true;

@@ -46,7 +46,7 @@ const struct config_def topic_config_defs[] = {
     {"index.interval.bytes", CONFIG_INT, "4096", "[0,...]",
      .synonyms = {{"log.index.interval.bytes", 1}},
      .doc = "Bytes of records between two entries of the offset index."},
-    {"internal.segment.bytes", CONFIG_INT, NULL, "[14,...]", .internal = true,
+    {"internal.segment.bytes", CONFIG_INT, NULL, .range = NULL, .internal = true,
      .doc = "Segment size without segment.bytes' lower limit, for tests."},
     {"leader.replication.throttled.replicas", CONFIG_LIST, "", THROTTLED,
      .doc = "Replicas whose leading is throttled: partition:broker pairs, or *."},

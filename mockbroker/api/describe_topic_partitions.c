@@ -118,9 +118,46 @@ static bool add_topic(struct request_context *ctx, struct str name, int32_t from
            set_cursor(ctx, out, name, from + to->partitions_count);
 }
 
+/* Each topic that was named, with the code of a request that makes no sense. */
+static void refuse_all(struct request_context *ctx, int code)
+{
+    const request *in = ctx->body;
+    response out;
+    describe_topic_partitions_response_init(&out);
+    out.topics = request_calloc(ctx, (size_t)in->topics_count + 1, sizeof *out.topics);
+    for (int32_t i = 0; out.topics && i < in->topics_count; i++) {
+        topic_answer *to = &out.topics[out.topics_count++];
+        describe_topic_partitions_response_topic_init(to);
+        to->name = in->topics[i].name;
+        to->error_code = (int16_t)code;
+    }
+    if (out.topics)
+        request_respond(ctx, &out);
+    else
+        request_close(ctx);
+}
+
+/* The cursor must be in a topic that was named (if any was), at a partition that can be. */
+static int check(const request *in)
+{
+    bool named = !in->topics_count;
+    for (int32_t i = 0; i < in->topics_count; i++) {
+        if (in->cursor && str_equal(in->topics[i].name, in->cursor->topic_name))
+            named = true;
+        if (!in->topics[i].name.size)
+            return ERR_UNKNOWN_SERVER_ERROR; /* the broker's authorizer stumbles over it */
+    }
+    return in->cursor && (!named || in->cursor->partition_index < 0) ? ERR_INVALID_REQUEST : ERR_NONE;
+}
+
 void api_describe_topic_partitions(struct request_context *ctx)
 {
     const request *in = ctx->body;
+    int code = check(in);
+    if (code) {
+        refuse_all(ctx, code);
+        return;
+    }
     response out;
     size_t count = 0;
     int32_t most = (int32_t)broker_config_long(&ctx->broker->config,
@@ -130,10 +167,6 @@ void api_describe_topic_partitions(struct request_context *ctx)
     describe_topic_partitions_response_init(&out);
     out.topics = request_calloc(ctx, count + 1, sizeof *out.topics);
     bool ok = names && out.topics;
-    if (in->cursor && in->cursor->partition_index < 0) {
-        request_fail(ctx, ERR_INVALID_REQUEST);
-        return;
-    }
     if (room < 1)
         room = 1; /* a limit of nothing gives one partition, so that a client gets on */
     for (size_t i = 0; ok && i < count && !out.next_cursor; i++) {

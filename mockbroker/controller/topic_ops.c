@@ -294,8 +294,8 @@ static int describe_configs(const struct controller *c, const struct config_entr
     out->configs_count = 0;
     for (size_t i = 0; i < topic_config_def_count; i++) {
         const struct config_def *def = &topic_config_defs[i];
-        if (def->internal)
-            continue;
+        if (def->internal && !config_image_get(&overrides, def->name))
+            continue; /* only who set it sees it */
         enum config_source source;
         struct str value = topic_config_text(def, &c->config, &overrides, false, &source, arena);
         out->configs[out->configs_count++] =
@@ -556,11 +556,11 @@ static int check_growth(const struct topic_image *topic, const growing *g, cafka
         return error_set(err, code,
                          "The topic %s currently has %d partition(s); %d would not be an increase.",
                          topic->name, (int)topic->partition_count, (int)g->count);
-    if (g->count - topic->partition_count > PARTITIONS_PER_REQUEST_MAX)
-        return error_set(err, code, "The attempt to create %d partition(s) for topic %s is too much.",
+    if (g->count - topic->partition_count > PARTITIONS_PER_REQUEST_MAX) /* more records than it writes at once */
+        return error_set(err, ERR_UNKNOWN_SERVER_ERROR, "The attempt to create %d partition(s) for topic %s is too much.",
                          (int)(g->count - topic->partition_count), topic->name);
     int32_t added = g->count - topic->partition_count;
-    if (g->assignments && g->assignments_count >= 0 && g->assignments_count != added)
+    if (g->assignments_count >= 0 && g->assignments_count != added)
         return error_set(err, ERR_INVALID_REPLICA_ASSIGNMENT,
                          "Attempted to add %d additional partition(s), but only %d assignment(s) "
                          "were specified.",
@@ -573,7 +573,7 @@ static int place_growth(struct controller *c, const struct topic_image *topic, c
 {
     int32_t added = g->count - topic->partition_count;
     int32_t replicas = topic->partitions[0].replica_count;
-    if (!g->assignments || g->assignments_count < 0)
+    if (g->assignments_count < 0)
         return place_striped(c, added, replicas, arena, out, err);
     int32_t *ids = arena_calloc(arena, (size_t)added * (size_t)replicas, sizeof *ids);
     if (!ids)
