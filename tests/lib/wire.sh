@@ -46,6 +46,13 @@ wait_until() {
     done
 }
 
+# gone PID: it has ended, though perhaps nobody waited for it yet.
+gone() {
+    local state
+    state=$(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) || return 0
+    [ "$state" = Z ]
+}
+
 # background COMMAND…: started, its process id in $started; stopped at the end.
 background() {
     "$@" &

@@ -17,12 +17,6 @@ ended() {
     [ $rc = "$1" ] || fail "$2: exit status $rc; it says $(cat "$WORK/said")"
 }
 
-gone() {
-    local state
-    state=$(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) || return 0
-    [ "$state" = Z ]
-}
-
 # It is the program, and catches SIGINT by now.
 ready_for_it() {
     wait_until 20 "$1 to catch SIGINT" catches_it "/proc/$started/status"

@@ -1,14 +1,14 @@
 /*
- * numbered.c - a producer of numbered records that kills its broker; for tests/wire/kill.sh.
+ * numbered.c - a producer of numbered records that kills its broker; for tests/wire/kill.sh and others.
  *
  *     numbered BOOTSTRAP TOPIC PARTITIONS ACKED [property=value]…
  *
- * A line `COUNT` on stdin sends so many more records; `COUNT AFTER PID` does too, and as soon as
- * AFTER of them are acknowledged sends SIGKILL to PID and writes `killed PID`. Record i has the
- * value "i padding" and goes to partition i mod PARTITIONS, so each partition holds rising
- * numbers. Every acknowledged record becomes a line "partition offset i" of the file ACKED. At the
- * end of stdin it waits for the rest and writes `sent S acked A failed F`; exit status 0 if all
- * were acknowledged.
+ * A line `COUNT` on stdin sends so many more records; `COUNT AFTER PID [SIGNAL]` does too, and as
+ * soon as AFTER of them are acknowledged sends SIGKILL, or the signal of that number, to PID and
+ * writes `killed PID`. Record i has the value "i padding" and goes to partition i mod PARTITIONS,
+ * so each partition holds rising numbers. Every acknowledged record becomes a line "partition
+ * offset i" of the file ACKED. At the end of stdin it waits for the rest and writes `sent S acked A
+ * failed F`; exit status 0 if all were acknowledged.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ struct run {
     FILE *acked_file;
     atomic_llong acked, failed;
     atomic_llong kill_at; /* acknowledged records; INT64_MAX: never */
-    atomic_int victim;
+    atomic_int victim, signal;
 };
 
 static void strike(struct run *run)
@@ -34,7 +34,7 @@ static void strike(struct run *run)
         return;
     atomic_store(&run->kill_at, INT64_MAX);
     int victim = atomic_load(&run->victim);
-    kill(victim, SIGKILL);
+    kill(victim, atomic_load(&run->signal));
     printf("killed %d\n", victim);
     fflush(stdout);
 }
@@ -82,10 +82,11 @@ static int64_t obey(struct run *run, cafka_producer *producer, const char *topic
     int64_t sent = 0;
     while (fgets(line, sizeof line, stdin)) {
         long long count, after;
-        int victim;
-        int words = sscanf(line, "%lld %lld %d", &count, &after, &victim);
-        if (words == 3) {
+        int victim, number = SIGKILL;
+        int words = sscanf(line, "%lld %lld %d %d", &count, &after, &victim, &number);
+        if (words >= 3) {
             atomic_store(&run->victim, victim);
+            atomic_store(&run->signal, number);
             atomic_store(&run->kill_at, sent + after);
         }
         for (int64_t end = sent + count; sent < end; sent++)
