@@ -54,6 +54,8 @@ static bool is_topic_name(const char *topic)
 
 static int check_positions(const cafka_position *positions, size_t count, cafka_error *err)
 {
+    if (!positions && count)
+        return error_set(err, CAFKA_ERR_ARGUMENT, "%zu positions at NULL", count);
     for (size_t i = 0; i < count; i++) {
         const cafka_position *at = &positions[i];
         if (!is_topic_name(at->topic))
@@ -184,12 +186,12 @@ int cafka_consumer_assignment(cafka_consumer *consumer, cafka_position *out, siz
     int rc = consumer_enter(consumer, err);
     if (rc)
         return rc;
-    size_t n = 0;
+    size_t n = 0, room = out && count ? *count : 0;
     struct list *link, *after;
     reader_take_news(consumer->reader);
     list_each(link, after, &consumer->assignment) {
         const struct consumer_partition *p = list_item(link, struct consumer_partition, app.link);
-        if (n < *count)
+        if (n < room)
             out[n] = (cafka_position){.topic = p->topic,
                                       .partition = p->partition,
                                       .flags = p->app.position >= 0 ? CAFKA_POSITION_OFFSET : 0,
@@ -198,7 +200,8 @@ int cafka_consumer_assignment(cafka_consumer *consumer, cafka_position *out, siz
                                       .leader_epoch = -1};
         n++;
     }
-    *count = n;
+    if (count)
+        *count = n;
     consumer_leave(consumer);
     return CAFKA_OK;
 }
@@ -243,6 +246,8 @@ static int pause_or_resume(cafka_consumer *consumer, const cafka_position *posit
     int rc = consumer_enter(consumer, err);
     if (rc)
         return rc;
+    if (!positions && count)
+        rc = error_set(err, CAFKA_ERR_ARGUMENT, "%zu positions at NULL", count);
     for (size_t i = 0; !rc && i < count; i++)
         rc = consumer_find(consumer, positions[i].topic, positions[i].partition, err) ? CAFKA_OK
                                                                                       : CAFKA_ERR_STATE;
@@ -299,7 +304,7 @@ int cafka_consumer_position(cafka_consumer *consumer, const char *topic, int32_t
         error_set(err, rc, "the position of %s-%d was not found within %lld ms", topic, partition,
                   (long long)timeout_ms);
     }
-    if (!rc)
+    if (!rc && offset)
         *offset = p->app.position;
     consumer_leave(consumer);
     return rc;

@@ -30,9 +30,16 @@ static int enter_any(cafka_consumer *consumer, cafka_error *err)
     return CAFKA_OK;
 }
 
+static int no_consumer(cafka_error *err)
+{
+    return error_set(err, CAFKA_ERR_ARGUMENT, "the consumer is NULL");
+}
+
 int consumer_enter(cafka_consumer *consumer, cafka_error *err)
 {
     error_clear(err);
+    if (!consumer)
+        return no_consumer(err);
     int rc = client_not_forked(&consumer->client, err);
     if (rc || (rc = enter_any(consumer, err)))
         return rc;
@@ -224,6 +231,8 @@ static int open_parts(cafka_consumer *consumer, cafka_error *err)
 int cafka_consumer_new(cafka_consumer **out, const cafka_config *config, cafka_error *err)
 {
     error_clear(err);
+    if (!out || !config)
+        return error_set(err, CAFKA_ERR_ARGUMENT, "a consumer needs a configuration and a place to go to");
     cafka_consumer *consumer = mem_zalloc(sizeof *consumer);
     if (!consumer)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for a consumer");
@@ -335,6 +344,8 @@ static int close_client(cafka_consumer *consumer, int64_t deadline, cafka_error 
 int cafka_consumer_close(cafka_consumer *consumer, int64_t timeout_ms, cafka_error *err)
 {
     error_clear(err);
+    if (!consumer)
+        return no_consumer(err);
     int rc = client_not_forked(&consumer->client, err);
     if (!rc && timeout_ms)
         rc = client_may_wait(&consumer->client, err);
@@ -391,6 +402,10 @@ int cafka_consumer_poll(cafka_consumer *consumer, int64_t timeout_ms, cafka_fetc
     int rc = consumer_enter(consumer, err);
     if (rc)
         return rc;
+    if (!out) {
+        consumer_leave(consumer);
+        return error_set(err, CAFKA_ERR_ARGUMENT, "poll needs a place for the fetch");
+    }
     *out = NULL;
     consumer->reader->poll++;
     (void)client_dispatch(&consumer->client);

@@ -122,6 +122,8 @@ int cafka_consumer_list_offsets(cafka_consumer *consumer, cafka_position *positi
         return rc;
     }
     struct offsets_call call = {.consumer = consumer, .positions = positions, .count = count};
+    if (!positions)
+        rc = error_set(err, CAFKA_ERR_ARGUMENT, "%zu positions at NULL", count);
     for (size_t i = 0; !rc && i < count; i++) {
         positions[i].flags &= ~(unsigned)CAFKA_POSITION_OFFSET;
         if (!positions[i].topic || positions[i].partition < 0)
@@ -241,7 +243,7 @@ int cafka_consumer_partitions(cafka_consumer *consumer, const char *topic, int64
         rc = wait_for_topic(&call, timeout_ms, err);
         (void)client_run(&consumer->client, let_topic_go, &call, NULL);
     }
-    if (!rc)
+    if (!rc && count)
         *count = call.count;
     consumer_leave(consumer);
     return rc;

@@ -459,6 +459,8 @@ int cafka_fetch_next(cafka_fetch *fetch, cafka_record_view *out, cafka_error *er
     struct fetch_reader *reader = fetch->reader;
     struct record_view record;
     error_clear(err);
+    if (!out)
+        return error_set(err, CAFKA_ERR_ARGUMENT, "a record needs a place to go to");
     if (fetch->poll != reader->poll || !fetch->left)
         return CAFKA_END;
     for (;;) {
@@ -471,8 +473,8 @@ int cafka_fetch_next(cafka_fetch *fetch, cafka_record_view *out, cafka_error *er
         struct consumer_partition *p = reader->chunk->partition;
         int rc = record_iter_next(&reader->records, &record, NULL);
         if (rc == CAFKA_OK) {
-            if (record.offset < p->app.position)
-                continue;
+            if (record.offset < p->app.position || record.offset == INT64_MAX)
+                continue; /* of the last one no position behind it can be said; no log has it */
             fill_view(reader, &record, out);
             p->app.position = record.offset + 1;
             fetch->left--;

@@ -173,7 +173,7 @@ static size_t add_sizes(size_t a, size_t b)
 
 static int too_large(cafka_producer *producer, const cafka_record *r, size_t headers_size, cafka_error *err)
 {
-    const char *topic = r->topic_handle ? r->topic_handle->name : r->topic;
+    const char *topic = r->topic_handle ? r->topic_handle->name : r->topic ? r->topic : "(no topic)";
     size_t size = add_sizes(add_sizes(r->key_size, r->value_size),
                             headers_size + RECORD_OVERHEAD_MAX + RECORD_BATCH_OVERHEAD);
     return error_set(

@@ -419,7 +419,9 @@ static void outcome_of_answer(struct sender *sender, const struct producer_batch
     int code = answer->error_code;
     if (code == ERR_NONE) {
         out->written = true;
-        out->base_offset = answer->base_offset;
+        /* Offsets of its records that no number can be would be a lie, and are not told. */
+        if (answer->base_offset >= 0 && answer->base_offset <= INT64_MAX - batch->count)
+            out->base_offset = answer->base_offset;
         out->append_time_ms = answer->log_append_time_ms;
         return;
     }

@@ -477,6 +477,22 @@ static void wrong_arguments_change_nothing(void **state)
     assert_int_equal(count, 0);
 }
 
+static void null_is_an_argument_error_and_no_crash(void **state)
+{
+    (void)state;
+    cafka_consumer *consumer;
+    cafka_fetch *fetch;
+    cafka_error err = {0};
+    assert_int_equal(cafka_consumer_new(&consumer, NULL, &err), CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_consumer_new(NULL, NULL, NULL), CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_consumer_poll(NULL, 0, &fetch, &err), CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_consumer_close(NULL, 0, &err), CAFKA_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "NULL"));
+    assert_int_equal(cafka_consumer_assign(NULL, NULL, 0, &err), CAFKA_ERR_ARGUMENT);
+    cafka_consumer_free(NULL);
+    cafka_fetch_free(NULL);
+}
+
 static void wakeup_ends_the_next_poll_and_loses_nothing(void **state)
 {
     struct scene *s = *state;
@@ -591,6 +607,7 @@ int main(void)
         TEST(batch_larger_than_every_limit_is_delivered_alone),
         TEST(poll_without_an_assignment_is_an_error),
         TEST(wrong_arguments_change_nothing),
+        cmocka_unit_test(null_is_an_argument_error_and_no_crash),
         TEST(wakeup_ends_the_next_poll_and_loses_nothing),
         TEST(closed_consumer_refuses_calls_and_keeps_fetches),
         TEST(close_keeps_its_deadline_when_brokers_are_silent),

@@ -81,6 +81,7 @@ struct producer_fixture {
     int codec;           /* of the last batch */
     bool hint_leaders;   /* say in the answer who leads */
     int bad_records;     /* FAULT_REFUSE names so many records from the second on */
+    int64_t told_offset; /* base offset of every answer; 0: the true one */
     int32_t slow_broker; /* this one asks to be left alone for a second after each request */
 
     /* reports */
@@ -267,7 +268,7 @@ static bool serve_produce(struct producer_fixture *f, struct script_broker *brok
             if (!p->error_code && kind == FAULT_WRITE_REFUSE)
                 p->error_code = fault_code;
             if (!p->error_code)
-                p->base_offset = offset;
+                p->base_offset = f->told_offset ? f->told_offset : offset;
         }
     }
     return request.acks != 0;

@@ -420,6 +420,22 @@ static void a_partition_that_is_not_there_yet_is_waited_for(void **state)
     assert_int_equal(f->logs[1].count, 1);
 }
 
+/* A broker's offset that leaves no number for the records behind it is not repeated. */
+static void an_offset_that_cannot_be_is_not_reported(void **state)
+{
+    struct producer_fixture *f = *state;
+    static const int64_t told[] = {INT64_MAX, -7};
+    start(f);
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        f->told_offset = told[i];
+        cafka_record record = {.topic = "orders", .value = "v", .value_size = 1};
+        cafka_delivery_report report = {0};
+        cafka_error err;
+        assert_int_equal(cafka_producer_send_wait(f->producer, &record, &report, &err), CAFKA_OK);
+        assert_int_equal(report.offset, -1);
+    }
+}
+
 /* --- limits --- */
 
 static void a_record_that_is_too_large_is_refused_at_once(void **state)
@@ -772,6 +788,7 @@ int main(void)
         WORLD_TEST(an_unknown_topic_is_an_error_in_time),
         WORLD_TEST(a_topic_that_is_forbidden_fails_at_once),
         WORLD_TEST(a_partition_that_is_not_there_yet_is_waited_for),
+        WORLD_TEST(an_offset_that_cannot_be_is_not_reported),
         WORLD_TEST(a_record_that_is_too_large_is_refused_at_once),
         WORLD_TEST(memory_that_stays_used_up_ends_a_send_in_time),
         WORLD_TEST(short_memory_sends_what_lingers),
