@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,8 +97,17 @@ static int run(struct program_options *options, struct log_sink sink)
     return status;
 }
 
+/* A descriptor that the caller closed would be a log's or a listener's, and what is printed go there. */
+static void keep_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY); /* takes the lowest number: fd */
+}
+
 int main(int argc, char **argv)
 {
+    keep_standard_descriptors();
     struct program_options options;
     struct log_sink sink = {.write = write_log, .level = LOG_WARN};
     cafka_error err = {0};

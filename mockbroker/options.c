@@ -203,7 +203,8 @@ static int take_option(struct program_options *o, const char *name, const char *
     } else if (!strcmp(name, "--advertised-host")) {
         rc = replace_text(&c->advertised_host, value, err);
     } else if (!strcmp(name, "--data-dir")) {
-        rc = replace_text(&c->data_dir, value, err);
+        rc = *value ? replace_text(&c->data_dir, value, err)
+                    : error_set(err, CAFKA_ERR_CONFIG, "--data-dir wants the name of a directory");
     } else if (!strcmp(name, "--api-versions")) {
         rc = release_find(value) >= 0
                  ? replace_text(&c->release, value, err)
@@ -233,6 +234,16 @@ static bool take_flag(struct program_options *o, const char *name)
     return flag;
 }
 
+static bool takes_value(const char *name)
+{
+    static const char *const names[] = {"--brokers", "--port", "--control-port", "--host", "--advertised-host",
+                                        "--data-dir", "--api-versions", "--set", "--config", "--topic"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
 /* "--name=value" is taken as well as "--name value". */
 static int take_argument(struct program_options *o, int *i, int argc, char *const *argv,
                          const cafka_env *env, cafka_error *err)
@@ -251,7 +262,8 @@ static int take_argument(struct program_options *o, int *i, int argc, char *cons
     if (equals)
         return take_option(o, name, equals + 1, env, err);
     if (*i + 1 >= argc)
-        return error_set(err, CAFKA_ERR_CONFIG, "%s wants a value", name);
+        return error_set(err, CAFKA_ERR_CONFIG,
+                         takes_value(name) ? "%s wants a value" : "unknown option %s", name);
     return take_option(o, name, argv[++*i], env, err);
 }
 

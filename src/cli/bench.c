@@ -71,15 +71,22 @@ static bool parse(struct bench_job *job, int argc, char **argv)
             fputs(usage, stdout);
             exit(0);
         }
-        if (kind == 1 ? !take_option(job, &use) : job->mode != NULL)
+        if (kind == 1 && !take_option(job, &use))
             return false;
+        if (kind == 0 && job->mode) {
+            complain("bench has one mode, not \"%s\" as well", use.argument);
+            return false;
+        }
         if (kind == 0)
             job->mode = use.argument;
     }
-    if (kind == -1 && (!job->mode || !job->topic || !job->records))
+    if (kind != -1)
+        return false;
+    bool complete = job->mode && job->topic && job->records &&
+                    (!strcmp(job->mode, "produce") || !strcmp(job->mode, "consume"));
+    if (!complete)
         complain("bench needs a mode (produce or consume), a topic (-t) and a number of records (-n)");
-    return kind == -1 && job->mode && job->topic && job->records &&
-           (!strcmp(job->mode, "produce") || !strcmp(job->mode, "consume"));
+    return complete;
 }
 
 /* --- the result --- */

@@ -1,6 +1,7 @@
 /*
  * main.c - the `cafka` program: finds the command and lets it run.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,8 +31,20 @@ static void print_help(FILE *out)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
 }
 
+/*
+ * A descriptor that the caller closed would be given to the next socket, and what is printed would go
+ * to a broker. Opened the wrong way round, so that using it is an error as if it were closed.
+ */
+static void keep_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY); /* takes the lowest number: fd */
+}
+
 int main(int argc, char **argv)
 {
+    keep_standard_descriptors();
     protocol_errors_register();
     if (argc >= 2 && (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help"))) {
         print_help(stdout);

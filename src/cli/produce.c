@@ -113,8 +113,12 @@ static bool parse(struct produce_job *job, int argc, char **argv)
             fputs(usage, stdout);
             exit(0);
         }
-        if (kind == 1 ? !take_option(job, &use) : job->file != NULL)
+        if (kind == 1 && !take_option(job, &use))
             return false;
+        if (kind == 0 && job->file) {
+            complain("produce reads one file, not \"%s\" as well", use.argument);
+            return false;
+        }
         if (kind == 0)
             job->file = use.argument;
     }

@@ -198,6 +198,7 @@ static void a_bad_command_line_is_named(void **state)
         {"--topic", "a:1:x"},        {"--topic", "a:1:1:foo"}, {"--set", "novalue"},
         {"--set", "num.partition=1"}, {"--config", "/no/such"}, {"--api-versions", "2.1"},
         {"--what", "1"},             {"stray", "1"},           {"--brokers", ""},
+        {"--data-dir", ""},
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -208,6 +209,14 @@ static void a_bad_command_line_is_named(void **state)
         assert_true(*err.message);
         options_fini(&o);
     }
+    struct program_options o;
+    cafka_error err = {0};
+    assert_int_not_equal(parse(&o, &err, 1, "--what"), 0);
+    assert_non_null(strstr(err.message, "unknown option --what"));
+    options_fini(&o);
+    assert_int_not_equal(parse(&o, &err, 1, "--port"), 0);
+    assert_non_null(strstr(err.message, "--port wants a value"));
+    options_fini(&o);
 }
 
 int main(void)
