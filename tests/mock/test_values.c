@@ -8,25 +8,53 @@
 
 #define TIME INT64_C(1600000000000)
 
-static const unsigned char every_byte[256] = {[1] = 1,   [7] = '\n', [8] = '\r',   [9] = 0xff,
+static const unsigned char every_byte[256] = {[1] = 1,    [7] = '\n',  [8] = '\r',   [9] = 0xff,
                                               [10] = 'x', [127] = 127, [128] = 0x80, [255] = 0xc3};
 
 static const cafka_header many[] = {
-    {"b", 1, "second of its name", 18}, {"a", 1, "first", 5},     {"b", 1, "again", 5},
-    {"null", 4, NULL, 0},               {"empty", 5, "", 0},      {"binary", 6, every_byte, sizeof every_byte},
-    {"größe", 7, "\xff\x00\xfe", 3},    {"by its end", 0, "z", 1}, /* name_size 0: up to the NUL */
+    {"b", 1, "second of its name", 18},
+    {"a", 1, "first", 5},
+    {"b", 1, "again", 5},
+    {"null", 4, NULL, 0},
+    {"empty", 5, "", 0},
+    {"binary", 6, every_byte, sizeof every_byte},
+    {"größe", 7, "\xff\x00\xfe", 3},
+    {"by its end", 0, "z", 1}, /* name_size 0: up to the NUL */
 };
 
 static const cafka_record records[] = {
     {.topic = "t", .timestamp_ms = TIME, .flags = CAFKA_RECORD_TIMESTAMP}, /* all null */
     {.topic = "t", .key = "", .value = "", .timestamp_ms = TIME + 5, .flags = CAFKA_RECORD_TIMESTAMP},
-    {.topic = "t", .key = "k", .key_size = 1, .timestamp_ms = TIME - 9, .flags = CAFKA_RECORD_TIMESTAMP}, /* tombstone */
-    {.topic = "t", .key = "k", .key_size = 1, .value = "", .timestamp_ms = 0, .flags = CAFKA_RECORD_TIMESTAMP},
-    {.topic = "t", .key = every_byte, .key_size = sizeof every_byte, .value = every_byte,
-     .value_size = sizeof every_byte, .timestamp_ms = TIME, .flags = CAFKA_RECORD_TIMESTAMP},
-    {.topic = "t", .value = "v", .value_size = 1, .headers = many, .header_count = sizeof many / sizeof *many,
-     .timestamp_ms = TIME + 7, .flags = CAFKA_RECORD_TIMESTAMP},
-    {.topic = "t", .headers = many + 3, .header_count = 1, .timestamp_ms = TIME, .flags = CAFKA_RECORD_TIMESTAMP},
+    {.topic = "t",
+     .key = "k",
+     .key_size = 1,
+     .timestamp_ms = TIME - 9,
+     .flags = CAFKA_RECORD_TIMESTAMP}, /* tombstone */
+    {.topic = "t",
+     .key = "k",
+     .key_size = 1,
+     .value = "",
+     .timestamp_ms = 0,
+     .flags = CAFKA_RECORD_TIMESTAMP},
+    {.topic = "t",
+     .key = every_byte,
+     .key_size = sizeof every_byte,
+     .value = every_byte,
+     .value_size = sizeof every_byte,
+     .timestamp_ms = TIME,
+     .flags = CAFKA_RECORD_TIMESTAMP},
+    {.topic = "t",
+     .value = "v",
+     .value_size = 1,
+     .headers = many,
+     .header_count = sizeof many / sizeof *many,
+     .timestamp_ms = TIME + 7,
+     .flags = CAFKA_RECORD_TIMESTAMP},
+    {.topic = "t",
+     .headers = many + 3,
+     .header_count = 1,
+     .timestamp_ms = TIME,
+     .flags = CAFKA_RECORD_TIMESTAMP},
 };
 
 enum { COUNT = sizeof records / sizeof *records };
@@ -64,7 +92,8 @@ static void same_headers(const cafka_record *sent, const cafka_record_view *got)
     for (size_t i = 0; i < sent->header_count; i++) {
         const cafka_header *expected = &sent->headers[i];
         assert_int_equal(cafka_record_view_header(got, NULL, i, &header), CAFKA_OK);
-        same_bytes(expected->name, expected->name_size ? expected->name_size : strlen(expected->name), header.name,
+        same_bytes(expected->name,
+                   expected->name_size ? expected->name_size : strlen(expected->name), header.name,
                    header.name_size);
         same_bytes(expected->value, expected->value_size, header.value, header.value_size);
     }
@@ -165,7 +194,9 @@ static void brokers_time_replaces_the_records(void **state)
     (void)state;
     cafka_mock *mock = start_cluster(5, NULL, 0, NULL);
     cafka_error err = {0};
-    assert_int_equal(cafka_mock_topic_create(mock, "t", 1, 1, "message.timestamp.type=LogAppendTime", &err), CAFKA_OK);
+    assert_int_equal(cafka_mock_topic_create(mock, "t", 1, 1,
+                                             "message.timestamp.type=LogAppendTime", &err),
+                     CAFKA_OK);
     assert_int_equal(cafka_mock_advance_ms(mock, 5000, &err), CAFKA_OK);
     cafka_producer *producer = open_producer(mock, "compression.type=lz4");
     cafka_delivery_report report;

@@ -57,8 +57,8 @@ static void delivered(cafka_producer *producer, cafka_delivery *delivery, void *
     strike(run);
 }
 
-static int send_number(cafka_producer *producer, const char *topic, int64_t number, int32_t partitions,
-                       cafka_error *err)
+static int send_number(cafka_producer *producer, const char *topic, int64_t number,
+                       int32_t partitions, cafka_error *err)
 {
     char value[VALUE_MAX];
     int size = snprintf(value, sizeof value, "%" PRId64 " ", number);
@@ -75,8 +75,8 @@ static int send_number(cafka_producer *producer, const char *topic, int64_t numb
 }
 
 /* How many were sent; less than 0: one was refused. */
-static int64_t obey(struct run *run, cafka_producer *producer, const char *topic, int32_t partitions,
-                    cafka_error *err)
+static int64_t obey(struct run *run, cafka_producer *producer, const char *topic,
+                    int32_t partitions, cafka_error *err)
 {
     char line[128];
     int64_t sent = 0;
