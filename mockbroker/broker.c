@@ -384,6 +384,8 @@ static int set_own(struct broker *broker, cafka_error *err)
     snprintf(text, sizeof text, "%d", (int)broker->id);
     int rc = properties_set(own, "node.id", text, err);
     if (!rc)
+        rc = properties_set(own, "broker.id", text, err);
+    if (!rc)
         rc = properties_set(own, "broker.rack", broker->rack, err);
     if (!rc)
         rc = properties_set(own, "log.dirs", broker->directory, err);

@@ -301,8 +301,10 @@ static int describe_own(const struct listing *l, const struct config_def *def,
     out->value = topic_config_text(def, l->config, overrides, true, &source, l->arena);
     if (config_image_get(overrides, def->name))
         add_synonym(list, &count, def->name, out->value, own_source);
-    if (def->synonyms[0].name)
+    if (def->synonyms[0].name && broker_config_find(str_of(def->synonyms[0].name)))
         count = broker_synonyms(l, def->synonyms[0].name, list, count);
+    else if (own_source == CONFIG_SOURCE_GROUP) /* the brokers have no property for it */
+        add_synonym(list, &count, def->name, str_of(def->fallback), CONFIG_SOURCE_DEFAULT);
     return set_synonyms(out, list, count, l, request->include_synonyms, err);
 }
 
@@ -326,10 +328,22 @@ static int describe_broker_config(const struct listing *l, const struct config_d
 
 typedef struct describe_configs_request_describe_configs_resource resource;
 
-static bool is_wanted(const resource *r, const struct config_def *def,
+/* Has it another value than the default? */
+static bool is_set(const struct listing *l, const resource *r, const struct config_def *def,
+                   const struct config_image *overrides)
+{
+    if (r->resource_type != CONFIG_RESOURCE_BROKER)
+        return config_image_get(overrides, def->name);
+    for (enum config_source s = CONFIG_SOURCE_DYNAMIC_BROKER; s < CONFIG_SOURCE_DEFAULT; s++)
+        if (broker_config_from(l->config, s, def->name))
+            return true;
+    return false;
+}
+
+static bool is_wanted(const struct listing *l, const resource *r, const struct config_def *def,
                       const struct config_image *overrides)
 {
-    if (def->internal && !config_image_get(overrides, def->name))
+    if (def->internal && !is_set(l, r, def, overrides))
         return false; /* only who set it sees it */
     if (!r->configuration_keys || r->configuration_keys_count <= 0)
         return true;
@@ -351,7 +365,7 @@ static int describe_all(const struct listing *l, const resource *r,
         return error_set(err, CAFKA_ERR_MEMORY, "no memory to describe configs");
     int rc = CAFKA_OK;
     for (size_t i = 0; !rc && i < count; i++) {
-        if (!is_wanted(r, &defs[i], overrides))
+        if (!is_wanted(l, r, &defs[i], overrides))
             continue;
         if (l->default_only &&
             !broker_config_from(l->config, CONFIG_SOURCE_DYNAMIC_DEFAULT, defs[i].name))

@@ -42,7 +42,8 @@ void api_describe_configs(struct request_context *ctx)
 static bool is_pool_size(struct str name)
 {
     static const char *const pools[] = {"num.io.threads", "num.replica.fetchers",
-                                        "num.recovery.threads.per.data.dir", "background.threads"};
+                                        "num.recovery.threads.per.data.dir", "background.threads",
+                                        "num.network.threads", "log.cleaner.threads"};
     for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
         if (str_is(name, pools[i]))
             return true;
@@ -68,6 +69,40 @@ static int check_pool_size(const struct broker *broker, const struct config_chan
     return CAFKA_OK;
 }
 
+/* Connections must stay possible, listeners are what they are, and keys belong to a listener. */
+static int check_reach(const struct config_change *change, const char *value, cafka_error *err)
+{
+    static const char *const counts[] = {"max.connections", "max.connection.creation.rate",
+                                         "max.connections.per.ip", "log.cleaner.threads"};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (str_is(change->name, counts[i]) && config_value_long(value) <= 0)
+            return error_set(err, ERR_INVALID_REQUEST,
+                             "Invalid value org.apache.kafka.common.config.ConfigException: Invalid %s %s "
+                             "for configuration Invalid dynamic configuration",
+                             counts[i], value);
+    if (str_is(change->name, "listeners") || str_is(change->name, "listener.security.protocol.map"))
+        return error_set(err, ERR_INVALID_REQUEST, "The listeners of this broker can't be changed.");
+    if (change->name.size > 4 && !memcmp(change->name.data, "ssl.", 4))
+        return error_set(err, ERR_INVALID_REQUEST,
+                         "These security configs can be dynamically updated only per-listener using the "
+                         "listener prefix: [%.*s]",
+                         STR_ARG(change->name));
+    return CAFKA_OK;
+}
+
+/* Rates that only exist as dynamic configs. */
+static const struct config_def *dynamic_def(struct str name)
+{
+    static const struct config_def defs[] = {
+        {"leader.replication.throttled.rate", CONFIG_LONG, NULL, "[0,...]", .doc = ""},
+        {"follower.replication.throttled.rate", CONFIG_LONG, NULL, "[0,...]", .doc = ""},
+        {"replica.alter.log.dirs.io.max.bytes.per.second", CONFIG_LONG, NULL, "[0,...]", .doc = ""}};
+    for (size_t i = 0; i < sizeof defs / sizeof *defs; i++)
+        if (str_is(name, defs[i].name))
+            return &defs[i];
+    return NULL;
+}
+
 static int check_broker_change(struct request_context *ctx, bool all_brokers,
                                const struct config_change *change, cafka_error *err)
 {
@@ -79,6 +114,9 @@ static int check_broker_change(struct request_context *ctx, bool all_brokers,
     if (def && def->scope == CONFIG_PER_BROKER && all_brokers)
         return error_set(err, ERR_INVALID_REQUEST,
                          "Cannot update these configs at default cluster level: [%s]", def->name);
+    bool known = def;
+    if (!def)
+        def = dynamic_def(change->name);
     if (!def || change->op != CONFIG_OP_SET)
         return CAFKA_OK; /* names of plugins are taken as they are */
     const char *value = api_keep(ctx, "").data;
@@ -87,6 +125,9 @@ static int check_broker_change(struct request_context *ctx, bool all_brokers,
     value = copy.data ? copy.data : value;
     if (config_value_check(def, value, &why))
         return error_set(err, ERR_INVALID_REQUEST, "%s", why.message);
+    int rc = known ? check_reach(change, value, err) : CAFKA_OK;
+    if (rc)
+        return rc;
     return is_pool_size(change->name) ? check_pool_size(ctx->broker, change, value, err) : CAFKA_OK;
 }
 
@@ -298,12 +339,28 @@ static bool is_listed(const struct request_context *ctx, int type)
     return false;
 }
 
+static int check_listed(const struct request_context *ctx)
+{
+    const struct list_config_resources_request *in = ctx->body;
+    size_t unused;
+    for (int32_t i = 0; ctx->version && i < in->resource_types_count; i++)
+        if (in->resource_types[i] != CONFIG_RESOURCE_BROKER_LOGGER &&
+            !config_defs_of(in->resource_types[i], &unused))
+            return ERR_UNSUPPORTED_VERSION;
+    return ERR_NONE;
+}
+
 void api_list_config_resources(struct request_context *ctx)
 {
     const struct image *image = &ctx->broker->image;
     struct list_config_resources_response out;
     struct map_entry *e;
     list_config_resources_response_init(&out);
+    out.error_code = (int16_t)check_listed(ctx);
+    if (out.error_code) {
+        request_respond(ctx, &out);
+        return;
+    }
     size_t most = image->topics.count + 2 * image->brokers.count + image->configs.count;
     out.config_resources = request_calloc(ctx, most + 1, sizeof *out.config_resources);
     if (!out.config_resources) {

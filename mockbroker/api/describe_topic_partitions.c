@@ -94,6 +94,7 @@ static bool add_topic(struct request_context *ctx, struct str name, int32_t from
     topic_answer *to = &out->topics[out->topics_count++];
     describe_topic_partitions_response_topic_init(to);
     to->name = name;
+    to->topic_authorized_operations = TOPIC_OPERATIONS;
     if (!topic) {
         to->error_code = (int16_t)topic_name_check(name, NULL);
         if (!to->error_code)
@@ -102,7 +103,6 @@ static bool add_topic(struct request_context *ctx, struct str name, int32_t from
     }
     to->topic_id = topic->id;
     to->is_internal = topic->internal;
-    to->topic_authorized_operations = TOPIC_OPERATIONS;
     int32_t count = topic->partition_count - from;
     if (count > *room)
         count = *room;

@@ -153,6 +153,8 @@ static bool add_by_name(struct asking *a, struct str name)
     metadata_response_topic_init(out);
     out->name = name;
     out->is_internal = topic_is_internal(name);
+    if (a->in->include_topic_authorized_operations)
+        out->topic_authorized_operations = TOPIC_OPERATIONS;
     out->error_code = (int16_t)topic_name_check(name, NULL);
     if (!out->error_code) {
         out->error_code = ERR_UNKNOWN_TOPIC_OR_PARTITION;

@@ -172,12 +172,102 @@ static int check_plain(int type, const char *kind, const struct config_entry *en
     return CAFKA_OK;
 }
 
+/* Bounds that the brokers' properties set: `group.KIND.min.REST` and `…max…` for `KIND.REST`. */
+static int check_group_bounds(const struct controller *c, const struct config_entry *entry,
+                              cafka_error *err)
+{
+    const char *rest = strchr(entry->name, '.');
+    char low[96], high[96];
+    if (!rest)
+        return CAFKA_OK;
+    int kind = (int)(rest++ - entry->name);
+    const char *count = !strncmp(rest, "num.", 4) ? rest + 4 : rest;
+    snprintf(low, sizeof low, "group.%.*s.min.%s", kind, entry->name, count);
+    snprintf(high, sizeof high, "group.%.*s.max.%s", kind, entry->name, count);
+    int64_t value = config_value_long(entry->value);
+    if (config_def_of(CONFIG_RESOURCE_BROKER, str_of(low)) && value < broker_config_long(&c->config, low))
+        return error_set(err, ERR_INVALID_CONFIG, "%s must be greater than or equal to %s", entry->name, low);
+    if (config_def_of(CONFIG_RESOURCE_BROKER, str_of(high)) && value > broker_config_long(&c->config, high))
+        return error_set(err, ERR_INVALID_CONFIG, "%s must be less than or equal to %s", entry->name, high);
+    return CAFKA_OK;
+}
+
+/* What the group will have: its own, or the brokers' default. */
+static int64_t group_value(const struct controller *c, const struct config_entry *entries, size_t count,
+                           const char *name)
+{
+    char fallback[96];
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(entries[i].name, name))
+            return config_value_long(entries[i].value);
+    snprintf(fallback, sizeof fallback, "group.%s", name);
+    return broker_config_long(&c->config, fallback);
+}
+
+static int check_group(const struct controller *c, const struct config_entry *entries, size_t count,
+                       cafka_error *err)
+{
+    static const char *const kinds[] = {"consumer", "share", "streams"};
+    int rc = check_plain(CONFIG_RESOURCE_GROUP, "group", entries, count, err);
+    for (size_t i = 0; !rc && i < count; i++)
+        rc = check_group_bounds(c, &entries[i], err);
+    for (size_t i = 0; !rc && i < sizeof kinds / sizeof *kinds; i++) {
+        char session[64], heartbeat[64];
+        snprintf(session, sizeof session, "%s.session.timeout.ms", kinds[i]);
+        snprintf(heartbeat, sizeof heartbeat, "%s.heartbeat.interval.ms", kinds[i]);
+        if (group_value(c, entries, count, session) <= group_value(c, entries, count, heartbeat))
+            rc = error_set(err, ERR_INVALID_CONFIG, "%s must be greater than %s", session, heartbeat);
+    }
+    return rc;
+}
+
+/* "name=pattern,…" of what a client tells about itself. */
+static bool is_client_match(struct str value)
+{
+    static const char *const names[] = {"client_instance_id",    "client_id",
+                                        "client_software_name",  "client_software_version",
+                                        "client_source_address", "client_source_port"};
+    struct str item;
+    while (value.size && next_item(&value, &item)) {
+        const char *equals = item.size ? memchr(item.data, '=', item.size) : NULL;
+        bool known = false;
+        for (size_t i = 0; equals && i < sizeof names / sizeof *names; i++)
+            known |= str_is(trim((struct str){item.data, (size_t)(equals - item.data)}), names[i]);
+        if (!known)
+            return false;
+    }
+    return true;
+}
+
+static int check_metrics(const struct config_entry *entries, size_t count, cafka_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!config_def_of(CONFIG_RESOURCE_CLIENT_METRICS, str_of(entries[i].name)))
+            return error_set(err, ERR_INVALID_REQUEST, "Unknown client metrics configuration: %s",
+                             entries[i].name);
+    int rc = check_plain(CONFIG_RESOURCE_CLIENT_METRICS, "client metrics", entries, count, err);
+    for (size_t i = 0; !rc && i < count; i++) {
+        int64_t n = config_value_long(entries[i].value);
+        if (!strcmp(entries[i].name, "interval.ms") && (n < 100 || n > 3600000))
+            rc = error_set(err, ERR_INVALID_REQUEST,
+                           "Invalid value %s for interval.ms, interval must be between 100 and 3600000 "
+                           "(1 hour)",
+                           entries[i].value);
+        else if (!strcmp(entries[i].name, "match") && !is_client_match(str_of(entries[i].value)))
+            rc = error_set(err, ERR_INVALID_CONFIG, "Illegal client matching pattern: %s",
+                           entries[i].value);
+    }
+    return rc;
+}
+
 static int check_resource(const struct controller *c, int type, struct str name, cafka_error *err)
 {
     switch (type) {
     case CONFIG_RESOURCE_TOPIC:
         if (!name.size)
             return error_set(err, ERR_INVALID_REQUEST, "Default topic resources are not allowed.");
+        if (topic_name_check(name, err))
+            return ERR_INVALID_TOPIC_EXCEPTION;
         if (!image_topic(&c->image, name))
             return error_set(err, ERR_UNKNOWN_TOPIC_OR_PARTITION, "The topic '%.*s' does not exist.",
                              STR_ARG(name));
@@ -198,9 +288,8 @@ static int check_values(const struct controller *c, int type, const struct confi
 {
     switch (type) {
     case CONFIG_RESOURCE_TOPIC: return topic_config_check(&c->config, entries, count, err);
-    case CONFIG_RESOURCE_GROUP: return check_plain(type, "group", entries, count, err);
-    case CONFIG_RESOURCE_CLIENT_METRICS:
-        return check_plain(type, "client metrics", entries, count, err);
+    case CONFIG_RESOURCE_GROUP: return check_group(c, entries, count, err);
+    case CONFIG_RESOURCE_CLIENT_METRICS: return check_metrics(entries, count, err);
     default: return CAFKA_OK; /* the broker has looked at its own */
     }
 }

@@ -556,15 +556,16 @@ static int check_growth(const struct topic_image *topic, const growing *g, cafka
         return error_set(err, code,
                          "The topic %s currently has %d partition(s); %d would not be an increase.",
                          topic->name, (int)topic->partition_count, (int)g->count);
-    if (g->count - topic->partition_count > PARTITIONS_PER_REQUEST_MAX) /* more records than it writes at once */
-        return error_set(err, ERR_UNKNOWN_SERVER_ERROR, "The attempt to create %d partition(s) for topic %s is too much.",
-                         (int)(g->count - topic->partition_count), topic->name);
     int32_t added = g->count - topic->partition_count;
     if (g->assignments_count >= 0 && g->assignments_count != added)
         return error_set(err, ERR_INVALID_REPLICA_ASSIGNMENT,
                          "Attempted to add %d additional partition(s), but only %d assignment(s) "
                          "were specified.",
                          (int)added, (int)g->assignments_count);
+    if (added > PARTITIONS_PER_REQUEST_MAX) /* more records than the controller writes at once */
+        return error_set(err, ERR_UNKNOWN_SERVER_ERROR,
+                         "The attempt to create %d partition(s) for topic %s is too much.", (int)added,
+                         topic->name);
     return CAFKA_OK;
 }
 
