@@ -7,13 +7,13 @@ rounds=${KILL_ROUNDS:-$([ -n "${FULL:-}" ] && echo 30 || echo 5)} each=20000 par
 port=$(free_ports 3)
 
 begin() { # the broker, on the same ports and directory each time
-    start_broker broker --brokers 3 --port "$port" --data-dir "$WORK/data" --topic "numbers:$partitions" \
+    start_broker broker --brokers 3 --port "$port" --data-dir "$WORK/data" --topic "numbers:$partitions:$replicas" \
         --set log.segment.bytes=1048576 3>&-
 }
 
-# numbers CODEC: one producer through all the rounds
+# numbers CODEC REPLICAS: one producer through all the rounds
 numbers() {
-    local codec=$1 total=$(((rounds + 1) * each)) round after producer reader
+    local codec=$1 replicas=$2 total=$(((rounds + 1) * each)) round after producer reader
     local said=$WORK/said-$codec
     rm -rf "$WORK/data"
     begin
@@ -37,7 +37,7 @@ numbers() {
     echo "$each" >&3
     exec 3>&-
     wait "$producer" || fail "$codec: the producer failed: $(tail -n 1 "$said")"
-    say "$codec, $rounds kills: $(tail -n 1 "$said")"
+    say "$codec, $replicas replicas, $rounds kills: $(tail -n 1 "$said")"
     wait "$reader" || fail "$codec: the consumer that ran all the time failed"
     "$PYTHON" tests/wire/check_numbered.py "$WORK/acked-$codec" "$WORK/live-$codec" $total $partitions ||
         fail "$codec: what the consumer that ran all the time got"
@@ -52,5 +52,5 @@ numbers() {
 }
 
 PATH=$BUILD/tests/wire:$PATH
-numbers none
-numbers lz4
+numbers none 1
+numbers lz4 3
