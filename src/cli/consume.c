@@ -328,7 +328,8 @@ static bool flush_output(void)
 {
     if (!fflush(stdout) && !ferror(stdout))
         return true;
-    complain("writing the output: %s", strerror(errno));
+    if (errno != EPIPE) /* whoever reads has had enough: no news */
+        complain("writing the output: %s", strerror(errno));
     return false;
 }
 

@@ -317,10 +317,10 @@ int cafka_consumer_watermarks(cafka_consumer *consumer, const char *topic, int32
     if (rc)
         return rc;
     struct consumer_partition *p = consumer_find(consumer, topic, partition, err);
-    if (p) {
+    if (p && low)
         *low = atomic_load(&p->log_start);
+    if (p && high)
         *high = atomic_load(&p->high_watermark);
-    }
     consumer_leave(consumer);
     return p ? CAFKA_OK : CAFKA_ERR_STATE;
 }

@@ -142,7 +142,7 @@ int cafka_consumer_list_offsets(cafka_consumer *consumer, cafka_position *positi
 static int list_place(cafka_consumer *consumer, cafka_position *positions, size_t count, int64_t place,
                       int64_t timeout_ms, cafka_error *err)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; positions && i < count; i++)
         positions[i].timestamp_ms = place;
     return cafka_consumer_list_offsets(consumer, positions, count, timeout_ms, err);
 }
