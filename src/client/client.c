@@ -273,9 +273,13 @@ int client_wait(struct client *client, int event, int64_t deadline, cafka_error 
 
 void client_signal(struct client *client, int event)
 {
-    client->env->event_signal(client->env, event);
-    if (client->shared_loop && loop_mode(client->loop) == LOOP_EXTERNAL)
-        loop_wake(client->loop); /* the thread that waits for it may be running the loop */
+    /* Looked at before: who waits for the signal may free the client as soon as it is there. */
+    const cafka_env *env = client->env;
+    bool external = client->shared_loop && loop_mode(client->loop) == LOOP_EXTERNAL;
+    struct loop *loop = client->loop;
+    env->event_signal(env, event);
+    if (external)
+        loop_wake(loop); /* the thread that waits for it may be running the loop */
 }
 
 /* --- crossing to the loop --- */
