@@ -646,7 +646,8 @@ int controller_create_partitions(struct controller *c, const struct create_parti
         while (records.count > before)
             mem_free((void *)records.items[--records.count].data);
         result->error_code = (int16_t)code;
-        result->error_message = keep(arena, why.message);
+        if (code != ERR_UNKNOWN_TOPIC_OR_PARTITION && code != ERR_UNKNOWN_SERVER_ERROR)
+            result->error_message = keep(arena, why.message); /* of those two Kafka sends no words */
     }
     if (!rc && !in->validate_only)
         rc = controller_commit(c, &records, err);

@@ -2,8 +2,8 @@
 # broker.sh [--build DIR] [SCRIPT…] - does cafka-mockbroker answer as a real broker did?
 #
 # Plays the scenarios of $CAFKA_SHARED/golden/broker (default: ../shared beside the source tree)
-# against cafka-mockbroker, as record.sh did against Apache Kafka 4.3.1, and compares the
-# transcripts. SCRIPT is a name such as wire; without one all that this project answers for so far.
+# and of tests/golden/broker (odd-*, recorded in the same way) against cafka-mockbroker, as record.sh
+# did against Apache Kafka 4.3.1, and compares the transcripts. SCRIPT is a name such as wire; without one all that this project answers for so far.
 # A scenario may differ only if tests/golden/broker.differs lists it, with the reason; one that is
 # listed and agrees fails the run too, so that the list stays true.
 #
@@ -28,7 +28,8 @@ for dir in "$build" "$PWD" "$top/build"; do
     fi
 done
 scripts=("$@")
-[ $# -gt 0 ] || scripts=(wire metadata topics configs produce idempotence fetch)
+[ $# -gt 0 ] || scripts=(wire metadata topics configs produce idempotence fetch
+    odd-fetch odd-produce odd-idempotence odd-topics)
 
 skip() {
     echo "skipped: $*"
@@ -65,10 +66,14 @@ sed -e '/^#BEGIN SECURE/,/^#END SECURE/d' -e '/^#BEGIN ACL/,/^#END ACL/d' \
     -e 's/@RF@/1/' -e 's/@MIN_ISR@/1/' -e '/@[A-Z_]*@/d' \
     "$shared/realkafka/server.properties" >"$work/server.properties"
 
+where_is() { # the folder of a script and of its transcript
+    if [ -f "$golden/$1.jsonl" ]; then echo "$golden"; else echo "$top/tests/golden/broker"; fi
+}
+
 # The first line of a script: nodes, and options such as --set KEY=VALUE.
 head_of() {
     python3 -c 'import json, sys; h = json.loads(sys.stdin.readline()); print(h["nodes"], h["options"])' \
-        <"$golden/$1.jsonl"
+        <"$(where_is "$1")/$1.jsonl"
 }
 
 start() { # NODES OPTIONS…
@@ -97,8 +102,8 @@ while read -r nodes options; do
     files=()
     while read -r script n o; do
         [ "$n $o" = "$nodes $options" ] || continue
-        files+=("$golden/$script.jsonl")
-        cp "$golden/$script.out.jsonl" "$work/expected"
+        files+=("$(where_is "$script")/$script.jsonl")
+        cp "$(where_is "$script")/$script.out.jsonl" "$work/expected"
     done <"$work/heads"
     # shellcheck disable=SC2086  # options is a list of words
     start "$nodes" $options
