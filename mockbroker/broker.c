@@ -216,7 +216,7 @@ static void update_configs(struct broker *broker)
 
 /* What a batch of records has touched. */
 struct touched {
-    struct map topics; /* ids of topics whose partitions or existence changed */
+    struct map topics;  /* ids of topics whose partitions or existence changed */
     struct map configs; /* ids of topics whose configs changed */
     bool broker_config;
 };
@@ -407,12 +407,14 @@ int broker_new(struct broker **out, struct cluster *cluster, int32_t id, cafka_e
     list_init(&broker->listeners);
     list_init(&broker->sessions);
     image_init(&broker->image);
-    broker->config = (struct broker_config){
-        .properties = &cluster->options.properties, .image = &broker->image, .broker_id = id};
+    broker->config = (struct broker_config){.properties = &cluster->options.properties,
+                                            .image = &broker->image,
+                                            .broker_id = id};
     char rack[16];
     snprintf(rack, sizeof rack, "RACK%d", (int)id);
     broker->rack = mem_strdup(rack);
-    broker->directory = cluster->flat ? mem_strdup(cluster->directory) : join(cluster->directory, id);
+    broker->directory =
+        cluster->flat ? mem_strdup(cluster->directory) : join(cluster->directory, id);
     int rc = broker->rack && broker->directory
                  ? set_own(broker, err)
                  : error_set(err, CAFKA_ERR_MEMORY, "no memory for a broker");
@@ -530,7 +532,8 @@ void broker_stop(struct broker *broker, bool clean)
     for (struct list *l; (l = list_first(&broker->listeners));)
         close_listener(list_item(l, struct listener, link));
     struct list *link, *after;
-    list_each(link, after, &broker->sessions) {
+    list_each(link, after, &broker->sessions)
+    {
         session_close(list_item(link, struct session, link)); /* one inside a call goes later */
     }
     if (was_running && controller_fence(broker->cluster->controller, broker->id, &why))

@@ -48,7 +48,7 @@ struct broker {
 
     bool running;
     uint16_t last_port; /* kept over a restart within the process */
-    int64_t epoch; /* of its registration */
+    int64_t epoch;      /* of its registration */
     struct list listeners;
     struct list sessions;
     size_t session_count;

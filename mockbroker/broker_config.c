@@ -240,9 +240,10 @@ static const char *nearest_name(const char *name)
 /* Names that Kafka takes by their beginning: of a listener, of a plugin. */
 static bool is_open_name(const char *name)
 {
-    static const char *const prefixes[] = {"listener.name.", "rlmm.config.", "rsm.config.",
-                                           "config.providers.", "sasl.mechanism.", "zookeeper.",
-                                           "super.users", "allow.everyone.if.no.acl.found"};
+    static const char *const prefixes[] = {"listener.name.",  "rlmm.config.",
+                                           "rsm.config.",     "config.providers.",
+                                           "sasl.mechanism.", "zookeeper.",
+                                           "super.users",     "allow.everyone.if.no.acl.found"};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
             return true;
@@ -291,11 +292,13 @@ const char *broker_config_from(const struct broker_config *c, enum config_source
     case CONFIG_SOURCE_DYNAMIC_BROKER:
         snprintf(id, sizeof id, "%d", (int)c->broker_id);
         return c->image && c->broker_id >= 0
-                   ? config_image_get(image_config(c->image, CONFIG_RESOURCE_BROKER, str_of(id)), name)
+                   ? config_image_get(image_config(c->image, CONFIG_RESOURCE_BROKER, str_of(id)),
+                                      name)
                    : NULL;
     case CONFIG_SOURCE_DYNAMIC_DEFAULT:
         return c->image
-                   ? config_image_get(image_config(c->image, CONFIG_RESOURCE_BROKER, str_of("")), name)
+                   ? config_image_get(image_config(c->image, CONFIG_RESOURCE_BROKER, str_of("")),
+                                      name)
                    : NULL;
     case CONFIG_SOURCE_STATIC:
         value = properties_get(&c->own, name);

@@ -194,12 +194,12 @@ static int make_temporary(struct cluster *cluster, cafka_error *err)
 {
     const char *parent = cluster->env->simulated ? "/tmp" : getenv("TMPDIR");
     char name[48];
-    snprintf(name, sizeof name, "cafka-mockbroker-%016llx", (unsigned long long)rng_next(&cluster->rng));
+    snprintf(name, sizeof name, "cafka-mockbroker-%016llx",
+             (unsigned long long)rng_next(&cluster->rng));
     cluster->directory = path_of(parent && *parent ? parent : "/tmp", name);
     cluster->temporary = true;
     stop_syncing(cluster);
-    return cluster->directory ? CAFKA_OK
-                              : error_set(err, CAFKA_ERR_MEMORY, "no memory for a path");
+    return cluster->directory ? CAFKA_OK : error_set(err, CAFKA_ERR_MEMORY, "no memory for a path");
 }
 
 static int open_directory(struct cluster *cluster, cafka_error *err)
@@ -275,7 +275,8 @@ static int start_brokers(struct cluster *cluster, cafka_error *err)
     return rc;
 }
 
-int cluster_create_topic(struct cluster *cluster, const struct topic_option *option, cafka_error *err)
+int cluster_create_topic(struct cluster *cluster, const struct topic_option *option,
+                         cafka_error *err)
 {
     struct arena arena = {0};
     struct create_topics_request request;
@@ -290,11 +291,14 @@ int cluster_create_topic(struct cluster *cluster, const struct topic_option *opt
     topic.replication_factor = (int16_t)option->replicas;
     topic.configs = arena_calloc(&arena, option->config_count + 1, sizeof *topic.configs);
     for (size_t i = 0; topic.configs && i < option->config_count; i++)
-        topic.configs[topic.configs_count++] = (struct create_topics_request_creatable_topic_config){
-            .name = str_of(option->configs[i].name), .value = str_of(option->configs[i].value)};
-    int rc = topic.configs ? controller_create_topics(cluster->controller, &request, &arena,
-                                                      &response, err)
-                           : error_set(err, CAFKA_ERR_MEMORY, "no memory for a topic");
+        topic.configs[topic.configs_count++] =
+            (struct create_topics_request_creatable_topic_config){.name = str_of(
+                                                                      option->configs[i].name),
+                                                                  .value = str_of(
+                                                                      option->configs[i].value)};
+    int rc = topic.configs
+                 ? controller_create_topics(cluster->controller, &request, &arena, &response, err)
+                 : error_set(err, CAFKA_ERR_MEMORY, "no memory for a topic");
     if (!rc && response.topics[0].error_code)
         rc = error_set(err, response.topics[0].error_code, "topic %s can't be made: %.*s",
                        option->name, STR_ARG(response.topics[0].error_message));
@@ -314,15 +318,16 @@ int cluster_delete_topic(struct cluster *cluster, const char *name, cafka_error 
     request.topic_names_count = 1;
     int rc = controller_delete_topics(cluster->controller, &request, 5, &arena, &response, err);
     if (!rc && response.responses[0].error_code)
-        rc = error_set(err, response.responses[0].error_code, "topic %s can't be deleted: %.*s", name,
-                       STR_ARG(response.responses[0].error_message));
+        rc = error_set(err, response.responses[0].error_code, "topic %s can't be deleted: %.*s",
+                       name, STR_ARG(response.responses[0].error_message));
     arena_fini(&arena);
     deferred_run(&cluster->deferred);
     return rc;
 }
 
 /* Of --topic: one that is there already stays as it is; a bad one is a bad option. */
-static int create_wanted(struct cluster *cluster, const struct topic_option *option, cafka_error *err)
+static int create_wanted(struct cluster *cluster, const struct topic_option *option,
+                         cafka_error *err)
 {
     cafka_error why = {0};
     int rc = cluster_create_topic(cluster, option, &why);

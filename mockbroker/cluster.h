@@ -25,8 +25,8 @@ struct topic_option {
 };
 
 struct cluster_options {
-    int brokers; /* 1 if 0 */
-    uint16_t port; /* of broker 1; 0: free ones */
+    int brokers;           /* 1 if 0 */
+    uint16_t port;         /* of broker 1; 0: free ones */
     char *host;            /* to listen on; NULL: 127.0.0.1 */
     char *advertised_host; /* NULL: host */
     char *data_dir;        /* NULL: a temporary one, removed at the end */
@@ -34,7 +34,7 @@ struct cluster_options {
     struct properties properties;
     struct topic_option *topics;
     size_t topic_count;
-    char *release;         /* --api-versions; NULL: 4.3.1 */
+    char *release; /* --api-versions; NULL: 4.3.1 */
 };
 void cluster_options_fini(struct cluster_options *o);
 
@@ -42,7 +42,7 @@ struct cluster {
     struct cluster_options options;
     const cafka_env *env;
     cafka_env hasty_env; /* env without syncing, for a temporary directory */
-    struct loop *loop; /* a reference */
+    struct loop *loop;   /* a reference */
     struct log log;
     struct log_sink sink;
     struct rng rng;

@@ -14,7 +14,9 @@ typedef struct describe_configs_response_describe_configs_resource_result answer
 typedef struct describe_configs_response_describe_configs_synonym synonym;
 
 #define GROUP(name, type, fallback, range, text) \
-    {name, type, fallback, range, .synonyms = {{"group." name, 1}}, .doc = text}
+    { \
+        name, type, fallback, range, .synonyms = {{"group." name, 1}}, .doc = text \
+    }
 
 const struct config_def group_config_defs[] = {
     GROUP("consumer.assignment.interval.ms", CONFIG_INT, "1000", "[0,...]",
@@ -31,8 +33,7 @@ const struct config_def group_config_defs[] = {
           "How often a record is tried to be delivered to a share group."),
     GROUP("share.heartbeat.interval.ms", CONFIG_INT, "5000", "[1,...]",
           "How often members of a share group send heartbeats."),
-    {"share.isolation.level", CONFIG_STRING, "read_uncommitted",
-     "[read_committed, read_uncommitted]",
+    {"share.isolation.level", CONFIG_STRING, "read_uncommitted", "[read_committed, read_uncommitted]",
      .doc = "Does a share group see records of aborted transactions?"},
     GROUP("share.partition.max.record.locks", CONFIG_INT, "2000", "[100,...]",
           "Records of one partition that a share group may hold at a time."),
@@ -68,7 +69,9 @@ const struct config_def *config_defs_of(int type, size_t *count)
     switch (type) {
     case CONFIG_RESOURCE_TOPIC: *count = topic_config_def_count; return topic_config_defs;
     case CONFIG_RESOURCE_BROKER: *count = broker_config_def_count; return broker_config_defs;
-    case CONFIG_RESOURCE_CLIENT_METRICS: *count = metrics_config_def_count; return metrics_config_defs;
+    case CONFIG_RESOURCE_CLIENT_METRICS:
+        *count = metrics_config_def_count;
+        return metrics_config_defs;
     case CONFIG_RESOURCE_GROUP: *count = group_config_def_count; return group_config_defs;
     default: *count = 0; return NULL;
     }
@@ -210,7 +213,8 @@ struct str topic_config_text(const struct config_def *def, const struct broker_c
 static const struct config_def *synonyms_of_broker(const char *name)
 {
     for (size_t i = 0; i < topic_config_def_count; i++)
-        if (topic_config_defs[i].synonyms[1].name && !strcmp(topic_config_defs[i].synonyms[0].name, name))
+        if (topic_config_defs[i].synonyms[1].name &&
+            !strcmp(topic_config_defs[i].synonyms[0].name, name))
             return &topic_config_defs[i];
     return NULL;
 }
@@ -314,9 +318,9 @@ static int describe_broker_config(const struct listing *l, const struct config_d
 {
     synonym list[SYNONYMS_MAX];
     begin_answer(out, def, request->include_documentation);
-    const char *value = l->default_only
-                            ? broker_config_from(l->config, CONFIG_SOURCE_DYNAMIC_DEFAULT, def->name)
-                            : broker_config_get(l->config, def->name);
+    const char *value =
+        l->default_only ? broker_config_from(l->config, CONFIG_SOURCE_DYNAMIC_DEFAULT, def->name)
+                        : broker_config_get(l->config, def->name);
     out->is_sensitive = is_secret(def);
     out->read_only = def->scope == CONFIG_READ_ONLY;
     out->value = value && !out->is_sensitive ? normal_text(def, value, l->arena) : (struct str){0};

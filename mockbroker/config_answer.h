@@ -33,8 +33,7 @@ struct str topic_config_text(const struct config_def *def, const struct broker_c
 /* Describe one resource of a request on this broker. */
 int config_describe(struct broker *broker,
                     const struct describe_configs_request_describe_configs_resource *resource,
-                    const struct describe_configs_request *request, int version,
-                    struct arena *arena, struct describe_configs_response_describe_configs_result *out,
-                    cafka_error *err);
+                    const struct describe_configs_request *request, int version, struct arena *arena,
+                    struct describe_configs_response_describe_configs_result *out, cafka_error *err);
 
 #endif

@@ -125,8 +125,7 @@ static const char *type_name(enum config_type type)
     }
 }
 
-static int refuse(const struct config_def *def, const char *value, cafka_error *err,
-                  const char *why)
+static int refuse(const struct config_def *def, const char *value, cafka_error *err, const char *why)
 {
     return error_set(err, ERR_INVALID_CONFIG, "Invalid value %s for configuration %s: %s", value,
                      def->name, why);
@@ -261,11 +260,8 @@ int config_value_check(const struct config_def *def, const char *value, cafka_er
         if (!parse_double(s, &d))
             return refuse(def, value, err, "Not a number of type DOUBLE");
         return check_number(def, value, d, err);
-    case CONFIG_LIST:
-        return check_list(def, value, err);
-    case CONFIG_STRING:
-        return check_words(def, s, err);
-    default:
-        return CAFKA_OK;
+    case CONFIG_LIST: return check_list(def, value, err);
+    case CONFIG_STRING: return check_words(def, s, err);
+    default: return CAFKA_OK;
     }
 }

@@ -61,13 +61,14 @@ static int catch_up(const struct partition *leader, struct partition *follower, 
 }
 
 /* The replica of another broker, if it follows this leader in this epoch. */
-static struct partition *find_follower(const struct broker *leader, const struct partition *partition,
-                                       int32_t id)
+static struct partition *find_follower(const struct broker *leader,
+                                       const struct partition *partition, int32_t id)
 {
     struct broker *broker = cluster_broker(leader->cluster, id);
     if (!broker || !broker->running || broker == leader)
         return NULL;
-    struct partition *follower = broker_partition(broker, str_of(partition->topic), partition->index);
+    struct partition *follower =
+        broker_partition(broker, str_of(partition->topic), partition->index);
     bool follows = follower && uuid_equal(follower->topic_id, partition->topic_id) &&
                    !follower->is_leader && follower->leader_epoch == partition->leader_epoch;
     return follows ? follower : NULL;

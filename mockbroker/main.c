@@ -113,7 +113,8 @@ int main(int argc, char **argv)
     cafka_error err = {0};
     int status = EXIT_SUCCESS;
     protocol_errors_register();
-    int rc = options_parse(&options, argc, argv, cafka_env_real(), (struct log){&sink, "config"}, &err);
+    int rc =
+        options_parse(&options, argc, argv, cafka_env_real(), (struct log){&sink, "config"}, &err);
     if (options.verbose)
         sink.level = LOG_DEBUG;
     if (rc)

@@ -90,8 +90,7 @@ static int copy_topics(struct cluster_options *to, const cafka_mock_options *fro
 
 static int copy_options(struct cluster_options *to, const cafka_mock_options *from, cafka_error *err)
 {
-    *to = (struct cluster_options){
-        .brokers = from->brokers, .port = from->port, .control_port = -1};
+    *to = (struct cluster_options){.brokers = from->brokers, .port = from->port, .control_port = -1};
     if (from->brokers < 0 || from->brokers > 1000)
         return error_set(err, CAFKA_ERR_CONFIG, "a cluster of %d brokers", from->brokers);
     int rc = copy_text(&to->data_dir, from->data_dir, err);
@@ -215,7 +214,8 @@ const char *cafka_mock_bootstrap(cafka_mock *mock)
 
 static int create_topic(struct call *call, cafka_error *err)
 {
-    struct topic_option option = {.name = (char *)call->text, .partitions = call->a,
+    struct topic_option option = {.name = (char *)call->text,
+                                  .partitions = call->a,
                                   .replicas = call->b};
     struct properties configs = {0};
     int rc = call->more ? properties_parse(&configs, str_of(call->more), err) : CAFKA_OK;
@@ -232,8 +232,8 @@ static int create_topic(struct call *call, cafka_error *err)
     return rc;
 }
 
-int cafka_mock_topic_create(cafka_mock *mock, const char *name, int32_t partitions, int32_t replicas,
-                            const char *configs, cafka_error *err)
+int cafka_mock_topic_create(cafka_mock *mock, const char *name, int32_t partitions,
+                            int32_t replicas, const char *configs, cafka_error *err)
 {
     struct call call = {.text = name, .more = configs, .a = partitions, .b = replicas};
     error_clear(err);
@@ -310,7 +310,8 @@ int cafka_mock_leader_move(cafka_mock *mock, const char *topic, int32_t partitio
 static int find_leader(struct call *call, cafka_error *err)
 {
     const struct image *image = &call->mock->cluster->controller->image;
-    const struct partition_image *p = topic_partition(image_topic(image, str_of(call->text)), call->a);
+    const struct partition_image *p =
+        topic_partition(image_topic(image, str_of(call->text)), call->a);
     (void)err;
     call->b = p ? p->leader : -1;
     return CAFKA_OK;
@@ -417,7 +418,8 @@ int cafka_mock_advance_ms(cafka_mock *mock, int64_t ms, cafka_error *err)
 {
     error_clear(err);
     if (!mock->sim)
-        return error_set(err, CAFKA_ERR_STATE, "only a simulated cluster has a clock to be advanced");
+        return error_set(err, CAFKA_ERR_STATE,
+                         "only a simulated cluster has a clock to be advanced");
     sim_advance_ms(mock->sim, ms);
     return CAFKA_OK;
 }

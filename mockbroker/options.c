@@ -59,8 +59,7 @@ static int add_config(struct topic_option *topic, const char *text, size_t size,
     if (!equals || equals == text)
         return error_set(err, CAFKA_ERR_CONFIG, "topic %s: '%.*s' is not KEY=VALUE", topic->name,
                          (int)size, text);
-    struct config_entry *more =
-        mem_recalloc(topic->configs, topic->config_count + 1, sizeof *more);
+    struct config_entry *more = mem_recalloc(topic->configs, topic->config_count + 1, sizeof *more);
     if (!more)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for the options");
     topic->configs = more;
@@ -68,8 +67,9 @@ static int add_config(struct topic_option *topic, const char *text, size_t size,
     entry->name = mem_strndup(text, (size_t)(equals - text));
     entry->value = mem_strndup(equals + 1, size - (size_t)(equals - text) - 1);
     topic->config_count++;
-    return entry->name && entry->value ? CAFKA_OK
-                                       : error_set(err, CAFKA_ERR_MEMORY, "no memory for the options");
+    return entry->name && entry->value
+               ? CAFKA_OK
+               : error_set(err, CAFKA_ERR_MEMORY, "no memory for the options");
 }
 
 /* A comma also stands inside values (compact,delete): what has no '=' belongs to the value before. */
@@ -110,7 +110,8 @@ int topic_option_parse(struct topic_option *out, const char *text, cafka_error *
 {
     const char *at = text + strcspn(text, ":");
     *out = (struct topic_option){.name = mem_strndup(text, (size_t)(at - text)),
-                                 .partitions = -1, .replicas = -1};
+                                 .partitions = -1,
+                                 .replicas = -1};
     if (!out->name)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for the options");
     cafka_error why = {0};
@@ -236,8 +237,11 @@ static bool take_flag(struct program_options *o, const char *name)
 
 static bool takes_value(const char *name)
 {
-    static const char *const names[] = {"--brokers", "--port", "--control-port", "--host", "--advertised-host",
-                                        "--data-dir", "--api-versions", "--set", "--config", "--topic"};
+    static const char *const names[] = {"--brokers",         "--port",
+                                        "--control-port",    "--host",
+                                        "--advertised-host", "--data-dir",
+                                        "--api-versions",    "--set",
+                                        "--config",          "--topic"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(name, names[i]))
             return true;

@@ -63,8 +63,12 @@ struct response_slice *request_slice(struct request_context *ctx, cafka_env_file
     struct response_slice *slice = request_alloc(ctx, sizeof *slice);
     if (!slice)
         return NULL;
-    *slice = (struct response_slice){.file = file, .offset = offset, .size = size,
-                                     .release = release, .user = user, .all = ctx->slices};
+    *slice = (struct response_slice){.file = file,
+                                     .offset = offset,
+                                     .size = size,
+                                     .release = release,
+                                     .user = user,
+                                     .all = ctx->slices};
     ctx->slices = slice;
     return slice;
 }
@@ -168,8 +172,9 @@ void request_fail(struct request_context *ctx, int code)
 static void refuse_api_versions(struct request_context *ctx)
 {
     struct version_range range = release_range(ctx->broker->cluster->release, API_API_VERSIONS);
-    struct api_versions_response_api_version row = {
-        .api_key = API_API_VERSIONS, .min_version = range.min, .max_version = range.max};
+    struct api_versions_response_api_version row = {.api_key = API_API_VERSIONS,
+                                                    .min_version = range.min,
+                                                    .max_version = range.max};
     struct api_versions_response response;
     api_versions_response_init(&response);
     response.error_code = ERR_UNSUPPORTED_VERSION;
@@ -187,8 +192,8 @@ static int decode_body(struct request_context *ctx, cafka_error *err)
     ctx->body = request_alloc(ctx, message_struct_size(message));
     if (!ctx->body)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for a request");
-    struct bytes bytes = bytes_of(ctx->frame->data + ctx->head.size,
-                                  ctx->frame->size - ctx->head.size);
+    struct bytes bytes =
+        bytes_of(ctx->frame->data + ctx->head.size, ctx->frame->size - ctx->head.size);
     /* Bytes behind the body are ignored, as Kafka does. */
     return message_decode(message, ctx->version, bytes, &ctx->arena, ctx->body, &used, err);
 }
@@ -230,8 +235,8 @@ void request_begin(struct request_context *ctx, struct frame *frame)
         rc = decode_body(ctx, &why);
     }
     if (rc) {
-        log_debug(broker->log, "session %llu is closed: %s",
-                  (unsigned long long)ctx->session->id, why.message);
+        log_debug(broker->log, "session %llu is closed: %s", (unsigned long long)ctx->session->id,
+                  why.message);
         request_close(ctx);
         return;
     }

@@ -60,7 +60,7 @@ struct request_context {
     void (*abandon)(struct request_context *ctx);
 
     /* request.c's own */
-    bool active; /* handled and not ended yet */
+    bool active;      /* handled and not ended yet */
     int64_t delay_ms; /* a fault rule: hold the answer back */
     bool drop_answer; /* a fault rule: close instead of answering */
     struct timer delay_timer;

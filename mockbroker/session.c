@@ -155,7 +155,8 @@ static int queue_answer(struct session *s, const struct encoded *out, cafka_erro
             rc = queue_slices(s, splice->external, err);
     }
     if (!rc && out->bytes.size > at)
-        rc = stream_write_ref(s->stream, out->bytes.data + at, out->bytes.size - at, NULL, NULL, err);
+        rc = stream_write_ref(s->stream, out->bytes.data + at, out->bytes.size - at, NULL, NULL,
+                              err);
     return rc;
 }
 
@@ -215,8 +216,9 @@ static void check_idle(struct timer *timer)
 
 /* --- opening --- */
 
-static const struct stream_events session_events = {
-    .readable = on_readable, .drained = on_drained, .closed = on_closed};
+static const struct stream_events session_events = {.readable = on_readable,
+                                                    .drained = on_drained,
+                                                    .closed = on_closed};
 
 int session_open(struct listener *listener, int handle, const cafka_address *from, cafka_error *err)
 {

@@ -36,7 +36,7 @@ struct session {
     cafka_address peer;
     char *software_name, *software_version; /* told by ApiVersions v3+; NULL: not told */
     struct timer mute_timer; /* no reading until then: throttled, or an answer is held back */
-    struct frame *next; /* read while the request before it is at work */
+    struct frame *next;      /* read while the request before it is at work */
     struct timer idle_timer;
     int64_t last_used_ms;
     bool reading; /* the stream tells of bytes */
@@ -47,8 +47,7 @@ struct session {
 };
 
 /* Take over an accepted handle; the session then lives by itself. Closes the handle on failure. */
-int session_open(struct listener *listener, int handle, const cafka_address *from,
-                 cafka_error *err);
+int session_open(struct listener *listener, int handle, const cafka_address *from, cafka_error *err);
 /* Close: abandon the request at work and free, now or when the running call returns. */
 void session_close(struct session *session);
 /* Do not read from it for that long (KIP-219 throttling). */

@@ -21,14 +21,12 @@ const struct config_def topic_config_defs[] = {
      .synonyms = {{"compression.gzip.level", 1}},
      .doc = "Level of gzip when the broker compresses; -1 is the codec's default."},
     {"compression.lz4.level", CONFIG_INT, "9", "[1,...,17]",
-     .synonyms = {{"compression.lz4.level", 1}},
-     .doc = "Level of lz4 when the broker compresses."},
+     .synonyms = {{"compression.lz4.level", 1}}, .doc = "Level of lz4 when the broker compresses."},
     {"compression.type", CONFIG_STRING, "producer",
      "[uncompressed, zstd, lz4, snappy, gzip, producer]", .synonyms = {{"compression.type", 0}},
      .doc = "Codec of the stored batches; producer keeps what the producer chose."},
     {"compression.zstd.level", CONFIG_INT, "3", "[-131072,...,22]",
-     .synonyms = {{"compression.zstd.level", 1}},
-     .doc = "Level of zstd when the broker compresses."},
+     .synonyms = {{"compression.zstd.level", 1}}, .doc = "Level of zstd when the broker compresses."},
     {"delete.retention.ms", CONFIG_LONG, "86400000", "[0,...]",
      .synonyms = {{"log.cleaner.delete.retention.ms", 1}},
      .doc = "How long a tombstone of a compacted topic is kept after it was first cleaned."},
@@ -53,8 +51,7 @@ const struct config_def topic_config_defs[] = {
     {"local.retention.bytes", CONFIG_LONG, "-2", "[-2,...]",
      .synonyms = {{"log.local.retention.bytes", 1}},
      .doc = "Size of what stays local of a tiered partition; -2 is retention.bytes."},
-    {"local.retention.ms", CONFIG_LONG, "-2", "[-2,...]",
-     .synonyms = {{"log.local.retention.ms", 1}},
+    {"local.retention.ms", CONFIG_LONG, "-2", "[-2,...]", .synonyms = {{"log.local.retention.ms", 1}},
      .doc = "Age of what stays local of a tiered partition; -2 is retention.ms."},
     {"max.compaction.lag.ms", CONFIG_LONG, "9223372036854775807", "[1,...]",
      .synonyms = {{"log.cleaner.max.compaction.lag.ms", 1}},
@@ -157,8 +154,11 @@ static int codec_of(const char *text)
     static const struct {
         const char *name;
         int codec;
-    } codecs[] = {{"uncompressed", CODEC_NONE}, {"gzip", CODEC_GZIP}, {"snappy", CODEC_SNAPPY},
-                  {"lz4", CODEC_LZ4},           {"zstd", CODEC_ZSTD}};
+    } codecs[] = {{"uncompressed", CODEC_NONE},
+                  {"gzip", CODEC_GZIP},
+                  {"snappy", CODEC_SNAPPY},
+                  {"lz4", CODEC_LZ4},
+                  {"zstd", CODEC_ZSTD}};
     for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
         if (config_value_has(text, codecs[i].name))
             return codecs[i].codec;
@@ -262,7 +262,8 @@ int topic_config_check(const struct broker_config *broker, const struct config_e
             return error_set(err, ERR_INVALID_CONFIG, "Unknown topic config name: %s",
                              entries[i].name);
     for (size_t i = 0; i < count; i++) {
-        int rc = config_value_check(topic_config_find(str_of(entries[i].name)), entries[i].value, err);
+        int rc =
+            config_value_check(topic_config_find(str_of(entries[i].name)), entries[i].value, err);
         if (rc)
             return rc;
     }

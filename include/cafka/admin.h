@@ -66,9 +66,9 @@ typedef struct cafka_new_topic {
 } cafka_new_topic;
 
 /* Items of `topics` are topics[0].size bytes apart. */
-CAFKA_API int cafka_admin_create_topics(cafka_admin *admin, const cafka_new_topic *topics, size_t count,
-                                        unsigned flags, int64_t timeout_ms, cafka_error *errors,
-                                        cafka_error *err);
+CAFKA_API int cafka_admin_create_topics(cafka_admin *admin, const cafka_new_topic *topics,
+                                        size_t count, unsigned flags, int64_t timeout_ms,
+                                        cafka_error *errors, cafka_error *err);
 
 CAFKA_API int cafka_admin_delete_topics(cafka_admin *admin, const char *const *names, size_t count,
                                         int64_t timeout_ms, cafka_error *errors, cafka_error *err);
@@ -76,7 +76,8 @@ CAFKA_API int cafka_admin_delete_topics(cafka_admin *admin, const char *const *n
 /* Grow topic names[i] to counts[i] partitions. */
 CAFKA_API int cafka_admin_create_partitions(cafka_admin *admin, const char *const *names,
                                             const int32_t *counts, size_t count, unsigned flags,
-                                            int64_t timeout_ms, cafka_error *errors, cafka_error *err);
+                                            int64_t timeout_ms, cafka_error *errors,
+                                            cafka_error *err);
 
 typedef struct cafka_partition_info {
     int32_t partition;
@@ -93,9 +94,9 @@ typedef struct cafka_partition_info {
 
 typedef struct cafka_topic_info {
     const char *name;
-    char id[24];       /* Kafka's text of the topic id; empty: not told */
-    int internal;      /* __consumer_offsets and the like */
-    cafka_error error; /* code 0, or why nothing else is known */
+    char id[24];                            /* Kafka's text of the topic id; empty: not told */
+    int internal;                           /* __consumer_offsets and the like */
+    cafka_error error;                      /* code 0, or why nothing else is known */
     const cafka_partition_info *partitions; /* in order of number */
     size_t partition_count;
 } cafka_topic_info;
@@ -107,8 +108,9 @@ typedef struct cafka_topic_list {
 } cafka_topic_list;
 
 /* All topics (names NULL), or these; one that does not exist has an error, and is not created. */
-CAFKA_API int cafka_admin_describe_topics(cafka_admin *admin, const char *const *names, size_t count,
-                                          int64_t timeout_ms, cafka_topic_list **out, cafka_error *err);
+CAFKA_API int cafka_admin_describe_topics(cafka_admin *admin, const char *const *names,
+                                          size_t count, int64_t timeout_ms, cafka_topic_list **out,
+                                          cafka_error *err);
 CAFKA_API void cafka_topic_list_free(cafka_topic_list *list); /* takes NULL */
 
 /* ---- the cluster ---- */
@@ -122,14 +124,14 @@ typedef struct cafka_broker_info {
 } cafka_broker_info;
 
 typedef struct cafka_cluster_info {
-    const char *cluster_id; /* NULL: not told */
-    int32_t controller;     /* -1: not known */
+    const char *cluster_id;           /* NULL: not told */
+    int32_t controller;               /* -1: not known */
     const cafka_broker_info *brokers; /* in order of id */
     size_t broker_count;
 } cafka_cluster_info;
 
-CAFKA_API int cafka_admin_describe_cluster(cafka_admin *admin, int64_t timeout_ms, cafka_cluster_info **out,
-                                           cafka_error *err);
+CAFKA_API int cafka_admin_describe_cluster(cafka_admin *admin, int64_t timeout_ms,
+                                           cafka_cluster_info **out, cafka_error *err);
 CAFKA_API void cafka_cluster_info_free(cafka_cluster_info *info); /* takes NULL */
 
 /* ---- configs ---- */
@@ -174,7 +176,7 @@ typedef struct cafka_config_entry {
 typedef struct cafka_config_info {
     int type;
     const char *name;
-    cafka_error error; /* code 0, or why there are no entries */
+    cafka_error error;                 /* code 0, or why there are no entries */
     const cafka_config_entry *entries; /* in order of name */
     size_t entry_count;
 } cafka_config_info;
@@ -184,12 +186,18 @@ typedef struct cafka_config_list {
     size_t count;
 } cafka_config_list;
 
-CAFKA_API int cafka_admin_describe_configs(cafka_admin *admin, const cafka_resource *resources, size_t count,
-                                           int64_t timeout_ms, cafka_config_list **out, cafka_error *err);
+CAFKA_API int cafka_admin_describe_configs(cafka_admin *admin, const cafka_resource *resources,
+                                           size_t count, int64_t timeout_ms,
+                                           cafka_config_list **out, cafka_error *err);
 CAFKA_API void cafka_config_list_free(cafka_config_list *list); /* takes NULL */
 
 /* What to do with a config (the protocol's numbers). */
-enum { CAFKA_CONFIG_SET_VALUE = 0, CAFKA_CONFIG_DELETE = 1, CAFKA_CONFIG_APPEND = 2, CAFKA_CONFIG_SUBTRACT = 3 };
+enum {
+    CAFKA_CONFIG_SET_VALUE = 0,
+    CAFKA_CONFIG_DELETE = 1,
+    CAFKA_CONFIG_APPEND = 2,
+    CAFKA_CONFIG_SUBTRACT = 3
+};
 
 typedef struct cafka_config_change {
     cafka_resource resource;
@@ -202,9 +210,9 @@ typedef struct cafka_config_change {
  * Changes of one resource are made together, or none of them; they must stand side by side. errors:
  * one for each change.
  */
-CAFKA_API int cafka_admin_alter_configs(cafka_admin *admin, const cafka_config_change *changes, size_t count,
-                                        unsigned flags, int64_t timeout_ms, cafka_error *errors,
-                                        cafka_error *err);
+CAFKA_API int cafka_admin_alter_configs(cafka_admin *admin, const cafka_config_change *changes,
+                                        size_t count, unsigned flags, int64_t timeout_ms,
+                                        cafka_error *errors, cafka_error *err);
 
 /* ---- offsets ---- */
 
@@ -212,7 +220,7 @@ CAFKA_API int cafka_admin_alter_configs(cafka_admin *admin, const cafka_config_c
 enum {
     CAFKA_TIME_LATEST = -1,
     CAFKA_TIME_EARLIEST = -2,
-    CAFKA_TIME_MAX = -3,           /* the record with the largest timestamp */
+    CAFKA_TIME_MAX = -3,            /* the record with the largest timestamp */
     CAFKA_TIME_EARLIEST_LOCAL = -4, /* not yet moved to tiered storage only */
     CAFKA_TIME_LATEST_TIERED = -5
 };
@@ -222,9 +230,9 @@ typedef struct cafka_offset_query {
     int32_t partition;
     int64_t time_ms; /* the first record at or after it; or CAFKA_TIME_… */
     /* the answer */
-    int64_t offset;         /* -1: there is no such record */
-    int64_t timestamp_ms;   /* of that record; -1: not told */
-    int32_t leader_epoch;   /* -1: not told */
+    int64_t offset;       /* -1: there is no such record */
+    int64_t timestamp_ms; /* of that record; -1: not told */
+    int32_t leader_epoch; /* -1: not told */
     cafka_error error;
 } cafka_offset_query;
 

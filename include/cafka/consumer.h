@@ -38,14 +38,17 @@ extern "C" {
 typedef struct cafka_fetch cafka_fetch;
 
 /* Offsets that stand for a place in the log, and ListOffsets timestamps with the same meaning. */
-#define CAFKA_OFFSET_END       INT64_C(-1) /* behind the last record (the last stable one with read_committed) */
+#define CAFKA_OFFSET_END \
+    INT64_C(-1) /* behind the last record (the last stable one with read_committed) */
 #define CAFKA_OFFSET_BEGINNING INT64_C(-2) /* the first record that is there */
-#define CAFKA_OFFSET_MAX_TIMESTAMP INT64_C(-3) /* the record with the largest timestamp (brokers from 3.0) */
+#define CAFKA_OFFSET_MAX_TIMESTAMP \
+    INT64_C(-3) /* the record with the largest timestamp (brokers from 3.0) */
 
 /* What of a cafka_position is meant to be used. */
 enum {
-    CAFKA_POSITION_OFFSET = 1u << 0,      /* offset: a number, or CAFKA_OFFSET_BEGINNING, _END */
-    CAFKA_POSITION_LEADER_EPOCH = 1u << 1 /* leader_epoch: of the record before the offset (KIP-320) */
+    CAFKA_POSITION_OFFSET = 1u << 0, /* offset: a number, or CAFKA_OFFSET_BEGINNING, _END */
+    CAFKA_POSITION_LEADER_EPOCH = 1u
+                                  << 1 /* leader_epoch: of the record before the offset (KIP-320) */
 };
 
 /* A partition and, perhaps, a place in it. As input a zeroed one with a topic means its partition 0. */
@@ -61,8 +64,8 @@ typedef struct cafka_position {
 
 /* A record where it lies. Valid while its fetch, or a reference to its memory, is alive. Frozen. */
 typedef struct cafka_record_view {
-    const void *key;   /* NULL: null */
-    const void *value; /* NULL: null (a tombstone on a compacted topic) */
+    const void *key;     /* NULL: null */
+    const void *value;   /* NULL: null (a tombstone on a compacted topic) */
     const void *headers; /* encoded; read with cafka_record_view_header() */
     const char *topic;
     const void *memory; /* for cafka_record_ref() */
@@ -147,8 +150,8 @@ CAFKA_API cafka_record_memory *cafka_record_ref(const cafka_record_view *view);
 CAFKA_API void cafka_record_unref(cafka_record_memory *memory); /* takes NULL */
 
 /* Header number `index` of all (name NULL) or of those with this name; CAFKA_END: there is none. Any thread. */
-CAFKA_API int cafka_record_view_header(const cafka_record_view *view, const char *name, size_t index,
-                                       cafka_header *out);
+CAFKA_API int cafka_record_view_header(const cafka_record_view *view, const char *name,
+                                       size_t index, cafka_header *out);
 
 /*
  * Go on reading at an offset (or CAFKA_OFFSET_BEGINNING, _END). Data fetched ahead for the
@@ -176,8 +179,8 @@ CAFKA_API int cafka_consumer_position(cafka_consumer *consumer, const char *topi
                                       int64_t timeout_ms, int64_t *offset, cafka_error *err);
 
 /* What is assigned, with positions as far as known (flags). *count: in, room; out, how many there are. */
-CAFKA_API int cafka_consumer_assignment(cafka_consumer *consumer, cafka_position *out, size_t *count,
-                                        cafka_error *err);
+CAFKA_API int cafka_consumer_assignment(cafka_consumer *consumer, cafka_position *out,
+                                        size_t *count, cafka_error *err);
 
 /*
  * For each entry the first offset whose record has a timestamp of at least timestamp_ms, or of the
@@ -193,12 +196,13 @@ CAFKA_API int cafka_consumer_end_offsets(cafka_consumer *consumer, cafka_positio
                                          size_t count, int64_t timeout_ms, cafka_error *err);
 
 /* Low and high watermark of an assigned partition as of the last answer; -1: not known yet. Does not block; either may be NULL. */
-CAFKA_API int cafka_consumer_watermarks(cafka_consumer *consumer, const char *topic, int32_t partition,
-                                        int64_t *low, int64_t *high, cafka_error *err);
+CAFKA_API int cafka_consumer_watermarks(cafka_consumer *consumer, const char *topic,
+                                        int32_t partition, int64_t *low, int64_t *high,
+                                        cafka_error *err);
 
 /* How many partitions a topic has. Errors: CAFKA_ERR_TIMEOUT, 3 (UNKNOWN_TOPIC_OR_PARTITION), 17, 29. */
-CAFKA_API int cafka_consumer_partitions(cafka_consumer *consumer, const char *topic, int64_t timeout_ms,
-                                        int32_t *count, cafka_error *err);
+CAFKA_API int cafka_consumer_partitions(cafka_consumer *consumer, const char *topic,
+                                        int64_t timeout_ms, int32_t *count, cafka_error *err);
 
 /*
  * End the wait of the call that blocks now; if none does, the next poll or call that would block

@@ -88,8 +88,8 @@ typedef struct cafka_file_info {
 } cafka_file_info;
 
 struct cafka_env {
-    size_t size;       /* sizeof(cafka_env) of the maker */
-    int simulated;     /* 1: virtual time, one thread, runners are stepped */
+    size_t size;   /* sizeof(cafka_env) of the maker */
+    int simulated; /* 1: virtual time, one thread, runners are stepped */
     void *state;
 
     /* clock and chance */
@@ -98,14 +98,15 @@ struct cafka_env {
     uint64_t (*random)(const cafka_env *env); /* 64 random bits */
 
     /* sockets: never blocking; -EAGAIN when it would */
-    int (*dial)(const cafka_env *env, const cafka_address *to);          /* handle; connecting */
-    int (*dial_result)(const cafka_env *env, int handle);                /* 0 once connected; -EINPROGRESS */
+    int (*dial)(const cafka_env *env, const cafka_address *to); /* handle; connecting */
+    int (*dial_result)(const cafka_env *env, int handle);       /* 0 once connected; -EINPROGRESS */
     int (*listen)(const cafka_env *env, const cafka_address *on, int backlog, cafka_address *bound);
     int (*accept)(const cafka_env *env, int listener, cafka_address *from);
     ssize_t (*recv)(const cafka_env *env, int handle, void *into, size_t size); /* 0: end of stream */
     ssize_t (*send)(const cafka_env *env, int handle, const struct iovec *pieces, int count);
     /* From a file to a socket without passing through this process. */
-    ssize_t (*send_file)(const cafka_env *env, int handle, cafka_env_file *file, int64_t offset, size_t size);
+    ssize_t (*send_file)(const cafka_env *env, int handle, cafka_env_file *file, int64_t offset,
+                         size_t size);
     int (*peer)(const cafka_env *env, int handle, cafka_address *out);
     void (*reset)(const cafka_env *env, int handle); /* close with RST, unsent bytes are dropped */
     void (*close)(const cafka_env *env, int handle);
@@ -116,7 +117,8 @@ struct cafka_env {
     /* events 0 takes the handle out; the first non-zero puts it in */
     int (*poller_set)(const cafka_env *env, int poller, int handle, unsigned events, void *user);
     /* Up to `max` events; waits until the deadline (a past one does not wait). A wake ends the wait. */
-    int (*poller_wait)(const cafka_env *env, int poller, cafka_poll_event *out, int max, int64_t deadline);
+    int (*poller_wait)(const cafka_env *env, int poller, cafka_poll_event *out, int max,
+                       int64_t deadline);
     void (*poller_wake)(const cafka_env *env, int poller);
     int (*poller_fd)(const cafka_env *env, int poller); /* to be put into another poll; -1: none */
 
@@ -124,8 +126,9 @@ struct cafka_env {
     int (*event_open)(const cafka_env *env);
     void (*event_close)(const cafka_env *env, int event);
     void (*event_signal)(const cafka_env *env, int event);
-    int (*event_wait)(const cafka_env *env, int event, int64_t deadline); /* 1 it was set, 0 deadline */
-    int (*event_clear)(const cafka_env *env, int event);                  /* was it set? */
+    int (*event_wait)(const cafka_env *env, int event,
+                      int64_t deadline);                 /* 1 it was set, 0 deadline */
+    int (*event_clear)(const cafka_env *env, int event); /* was it set? */
 
     /* things that run beside */
     int (*runner_start)(const cafka_env *env, cafka_runner *runner);
@@ -141,17 +144,21 @@ struct cafka_env {
     /* files: paths are '/'-separated */
     int (*file_open)(const cafka_env *env, const char *path, unsigned flags, cafka_env_file **out);
     void (*file_close)(const cafka_env *env, cafka_env_file *file);
-    ssize_t (*file_read)(const cafka_env *env, cafka_env_file *file, void *into, size_t size, int64_t offset);
-    ssize_t (*file_write)(const cafka_env *env, cafka_env_file *file, const struct iovec *pieces, int count,
-                          int64_t offset);
+    ssize_t (*file_read)(const cafka_env *env, cafka_env_file *file, void *into, size_t size,
+                         int64_t offset);
+    ssize_t (*file_write)(const cafka_env *env, cafka_env_file *file, const struct iovec *pieces,
+                          int count, int64_t offset);
     int64_t (*file_size)(const cafka_env *env, cafka_env_file *file);
-    int (*file_truncate)(const cafka_env *env, cafka_env_file *file, int64_t size); /* or extend with zeros */
-    int (*file_allocate)(const cafka_env *env, cafka_env_file *file, int64_t size); /* reserve, size unchanged */
+    int (*file_truncate)(const cafka_env *env, cafka_env_file *file,
+                         int64_t size); /* or extend with zeros */
+    int (*file_allocate)(const cafka_env *env, cafka_env_file *file,
+                         int64_t size); /* reserve, size unchanged */
     int (*file_sync)(const cafka_env *env, cafka_env_file *file);
     /* Shared mapping, readable and writable; stays valid after file_truncate to a size not below. */
     void *(*file_map)(const cafka_env *env, cafka_env_file *file, size_t size); /* NULL on failure */
     void (*file_unmap)(const cafka_env *env, cafka_env_file *file, void *memory, size_t size);
-    int (*file_lock)(const cafka_env *env, cafka_env_file *file); /* exclusive, not waiting; gone with close */
+    int (*file_lock)(const cafka_env *env,
+                     cafka_env_file *file); /* exclusive, not waiting; gone with close */
     int (*file_set_mtime)(const cafka_env *env, cafka_env_file *file, int64_t mtime_ms);
     int (*path_info)(const cafka_env *env, const char *path, cafka_file_info *out); /* -ENOENT */
     int (*path_rename)(const cafka_env *env, const char *from, const char *to);

@@ -27,10 +27,10 @@ extern "C" {
  */
 enum {
     CAFKA_OK = 0,
-    CAFKA_ERR_MEMORY = -1000,      /* the allocator gave nothing */
-    CAFKA_ERR_ARGUMENT = -1001,    /* an argument is outside what the function takes */
-    CAFKA_ERR_CONFIG = -1002,      /* a property is unknown, has a bad value, or clashes with another */
-    CAFKA_ERR_TIMEOUT = -1003,     /* the time that the call or a property allows is over */
+    CAFKA_ERR_MEMORY = -1000,   /* the allocator gave nothing */
+    CAFKA_ERR_ARGUMENT = -1001, /* an argument is outside what the function takes */
+    CAFKA_ERR_CONFIG = -1002,  /* a property is unknown, has a bad value, or clashes with another */
+    CAFKA_ERR_TIMEOUT = -1003, /* the time that the call or a property allows is over */
     CAFKA_ERR_WOULD_BLOCK = -1004, /* it would have to wait, and must not */
     CAFKA_ERR_CLOSED = -1005,      /* the handle is closing or closed */
     CAFKA_ERR_TOO_LARGE = -1006,   /* a record or message is larger than a limit allows */

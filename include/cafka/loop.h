@@ -24,7 +24,8 @@ enum { CAFKA_LOOP_BACKGROUND = 0, CAFKA_LOOP_EXTERNAL = 1 };
 /* In the real world. Errors: CAFKA_ERR_MEMORY, CAFKA_ERR_SYSTEM, CAFKA_ERR_ARGUMENT. */
 CAFKA_API int cafka_loop_new(cafka_loop **out, unsigned mode, cafka_error *err);
 /* The same in the world of `env`, which must outlive the loop. */
-CAFKA_API int cafka_loop_new_in(cafka_loop **out, const cafka_env *env, unsigned mode, cafka_error *err);
+CAFKA_API int cafka_loop_new_in(cafka_loop **out, const cafka_env *env, unsigned mode,
+                                cafka_error *err);
 /* Once the clients on it are freed. Takes NULL. Not on the loop's own thread. */
 CAFKA_API void cafka_loop_free(cafka_loop *loop);
 

@@ -34,17 +34,18 @@ typedef struct cafka_mock cafka_mock;
 
 /* Zero is right for everything but `size`. Texts are copied. */
 typedef struct cafka_mock_options {
-    size_t size;              /* sizeof(cafka_mock_options) */
-    int brokers;              /* 0: one; their ids are 1 to N, their racks RACK1 to RACKN */
-    int simulated;            /* 1: virtual time, nothing of the real world */
-    uint64_t seed;            /* simulated: what replays */
-    uint16_t port;            /* of broker 1, the next ones follow; 0: free ports */
-    const char *data_dir;     /* NULL: a temporary directory, removed by cafka_mock_free() */
-    const char *properties;   /* broker properties of Kafka, "name=value\nname=value" */
+    size_t size;               /* sizeof(cafka_mock_options) */
+    int brokers;               /* 0: one; their ids are 1 to N, their racks RACK1 to RACKN */
+    int simulated;             /* 1: virtual time, nothing of the real world */
+    uint64_t seed;             /* simulated: what replays */
+    uint16_t port;             /* of broker 1, the next ones follow; 0: free ports */
+    const char *data_dir;      /* NULL: a temporary directory, removed by cafka_mock_free() */
+    const char *properties;    /* broker properties of Kafka, "name=value\nname=value" */
     const char *const *topics; /* "NAME[:PARTITIONS[:REPLICAS[:KEY=VALUE,…]]]", to be made at once */
     size_t topic_count;
     const char *api_versions; /* offer what this release of Kafka does, "3.9"; NULL: 4.3 */
-    void (*log)(void *user, int level, const char *area, const char *message); /* 1 error, 2 warning, 3 info */
+    void (*log)(void *user, int level, const char *area,
+                const char *message); /* 1 error, 2 warning, 3 info */
     void *log_user;
 } cafka_mock_options;
 

@@ -27,7 +27,8 @@ static void remember_software(struct session *session, const struct api_versions
 {
     mem_free(session->software_name);
     mem_free(session->software_version);
-    session->software_name = mem_strndup(in->client_software_name.data, in->client_software_name.size);
+    session->software_name =
+        mem_strndup(in->client_software_name.data, in->client_software_name.size);
     session->software_version =
         mem_strndup(in->client_software_version.data, in->client_software_version.size);
 }
@@ -41,10 +42,10 @@ static bool add_apis(struct request_context *ctx, struct api_versions_response *
     for (size_t i = 0; i < api_versions_row_count; i++) {
         struct version_range range = api_versions_rows[i].ranges[release];
         if (range.max >= range.min)
-            out->api_keys[out->api_keys_count++] = (struct api_versions_response_api_version){
-                .api_key = api_versions_rows[i].key,
-                .min_version = range.min,
-                .max_version = range.max};
+            out->api_keys[out->api_keys_count++] =
+                (struct api_versions_response_api_version){.api_key = api_versions_rows[i].key,
+                                                           .min_version = range.min,
+                                                           .max_version = range.max};
     }
     return true;
 }
@@ -61,13 +62,15 @@ static bool add_features(struct request_context *ctx, struct api_versions_respon
         /* Clients of version 3 take a minimum of 0 for an error. */
         if (f->min || ctx->version >= 4)
             out->supported_features[out->supported_features_count++] =
-                (struct api_versions_response_supported_feature_key){
-                    .name = str_of(f->name), .min_version = f->min, .max_version = f->max};
+                (struct api_versions_response_supported_feature_key){.name = str_of(f->name),
+                                                                     .min_version = f->min,
+                                                                     .max_version = f->max};
         int16_t level = (int16_t)(intptr_t)map_get_str(&image->features, f->name);
         if (level)
             out->finalized_features[out->finalized_features_count++] =
-                (struct api_versions_response_finalized_feature_key){
-                    .name = str_of(f->name), .max_version_level = level, .min_version_level = level};
+                (struct api_versions_response_finalized_feature_key){.name = str_of(f->name),
+                                                                     .max_version_level = level,
+                                                                     .min_version_level = level};
     }
     out->finalized_features_epoch = image->offset;
     return true;

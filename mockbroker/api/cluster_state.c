@@ -101,8 +101,10 @@ static void add_log(const struct topic_image *topic, int32_t index, dir_topic *o
     const struct partition *hosted = p ? p->hosted : NULL;
     if (hosted)
         out->partitions[out->partitions_count++] =
-            (struct describe_log_dirs_response_describe_log_dirs_partition){
-                .partition_index = index, .partition_size = commit_log_size(hosted->log)};
+            (struct describe_log_dirs_response_describe_log_dirs_partition){.partition_index = index,
+                                                                            .partition_size =
+                                                                                commit_log_size(
+                                                                                    hosted->log)};
 }
 
 static bool add_dir_topic(struct request_context *ctx, const struct topic_image *topic,

@@ -41,9 +41,12 @@ void api_describe_configs(struct request_context *ctx)
 /* Sizes of thread pools may at most double or halve at a time. */
 static bool is_pool_size(struct str name)
 {
-    static const char *const pools[] = {"num.io.threads", "num.replica.fetchers",
-                                        "num.recovery.threads.per.data.dir", "background.threads",
-                                        "num.network.threads", "log.cleaner.threads"};
+    static const char *const pools[] = {"num.io.threads",
+                                        "num.replica.fetchers",
+                                        "num.recovery.threads.per.data.dir",
+                                        "background.threads",
+                                        "num.network.threads",
+                                        "log.cleaner.threads"};
     for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
         if (str_is(name, pools[i]))
             return true;
@@ -93,10 +96,12 @@ static int check_reach(const struct config_change *change, const char *value, ca
 /* Rates that only exist as dynamic configs. */
 static const struct config_def *dynamic_def(struct str name)
 {
-    static const struct config_def defs[] = {
-        {"leader.replication.throttled.rate", CONFIG_LONG, NULL, "[0,...]", .doc = ""},
-        {"follower.replication.throttled.rate", CONFIG_LONG, NULL, "[0,...]", .doc = ""},
-        {"replica.alter.log.dirs.io.max.bytes.per.second", CONFIG_LONG, NULL, "[0,...]", .doc = ""}};
+    static const struct config_def defs[] = {{"leader.replication.throttled.rate", CONFIG_LONG,
+                                              NULL, "[0,...]", .doc = ""},
+                                             {"follower.replication.throttled.rate", CONFIG_LONG,
+                                              NULL, "[0,...]", .doc = ""},
+                                             {"replica.alter.log.dirs.io.max.bytes.per.second",
+                                              CONFIG_LONG, NULL, "[0,...]", .doc = ""}};
     for (size_t i = 0; i < sizeof defs / sizeof *defs; i++)
         if (str_is(name, defs[i].name))
             return &defs[i];
@@ -142,8 +147,9 @@ static int check_node(const struct broker *broker, struct str name, cafka_error 
         return error_set(err, ERR_INVALID_REQUEST, "Node id must be an integer, but it is: %.*s",
                          STR_ARG(name));
     if (id != broker->id)
-        return error_set(err, ERR_INVALID_REQUEST, "Unexpected broker id, expected %d, but received %s",
-                         (int)broker->id, text);
+        return error_set(err, ERR_INVALID_REQUEST,
+                         "Unexpected broker id, expected %d, but received %s", (int)broker->id,
+                         text);
     return CAFKA_OK;
 }
 
@@ -165,7 +171,8 @@ static int check_form(const struct change *change, cafka_error *err)
     for (size_t i = 0; i < change->count; i++)
         repeats_add(&names, change->configs[i].name.data, change->configs[i].name.size, (int32_t)i);
     for (size_t i = 0; i < change->count; i++)
-        repeated |= repeats_are_many(&names, change->configs[i].name.data, change->configs[i].name.size);
+        repeated |=
+            repeats_are_many(&names, change->configs[i].name.data, change->configs[i].name.size);
     repeats_fini(&names);
     if (names.failed)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for a change of configs");
@@ -192,8 +199,7 @@ static int check_target(struct request_context *ctx, const struct change *change
         return rc;
     case CONFIG_RESOURCE_BROKER_LOGGER:
         return error_set(err, ERR_INVALID_REQUEST, "This broker has no loggers by name.");
-    default:
-        return error_set(err, ERR_INVALID_REQUEST, "Unknown resource type %d", change->type);
+    default: return error_set(err, ERR_INVALID_REQUEST, "Unknown resource type %d", change->type);
     }
 }
 
@@ -224,8 +230,8 @@ static struct str resource_key(struct request_context *ctx, int type, struct str
 }
 
 /* Make all changes of a request. False: no memory for it. */
-static bool make_changes(struct request_context *ctx, struct change *changes, int32_t count, bool replace,
-                         bool validate_only)
+static bool make_changes(struct request_context *ctx, struct change *changes, int32_t count,
+                         bool replace, bool validate_only)
 {
     struct repeats resources = {0};
     struct str *keys = request_calloc(ctx, (size_t)count + 1, sizeof *keys);
@@ -369,16 +375,19 @@ void api_list_config_resources(struct request_context *ctx)
     }
     for (size_t i = 0; is_listed(ctx, CONFIG_RESOURCE_TOPIC) && (e = map_next(&image->topics, &i));)
         out.config_resources[out.config_resources_count++] =
-            (struct list_config_resources_response_config_resource){
-                .resource_name = {e->key, e->key_size}, .resource_type = CONFIG_RESOURCE_TOPIC};
+            (struct list_config_resources_response_config_resource){.resource_name = {e->key,
+                                                                                      e->key_size},
+                                                                    .resource_type =
+                                                                        CONFIG_RESOURCE_TOPIC};
     for (size_t i = 0; (e = map_next(&image->brokers, &i));) {
         char id[16];
         snprintf(id, sizeof id, "%d", (int)((struct broker_image *)e->value)->id);
         struct str name = api_keep(ctx, id);
         if (is_listed(ctx, CONFIG_RESOURCE_BROKER))
             out.config_resources[out.config_resources_count++] =
-                (struct list_config_resources_response_config_resource){
-                    .resource_name = name, .resource_type = CONFIG_RESOURCE_BROKER};
+                (struct list_config_resources_response_config_resource){.resource_name = name,
+                                                                        .resource_type =
+                                                                            CONFIG_RESOURCE_BROKER};
         if (is_listed(ctx, CONFIG_RESOURCE_BROKER_LOGGER))
             out.config_resources[out.config_resources_count++] =
                 (struct list_config_resources_response_config_resource){
@@ -386,11 +395,14 @@ void api_list_config_resources(struct request_context *ctx)
     }
     for (size_t i = 0; (e = map_next(&image->configs, &i));) {
         const struct config_image *config = e->value;
-        if ((config->type == CONFIG_RESOURCE_GROUP || config->type == CONFIG_RESOURCE_CLIENT_METRICS) &&
+        if ((config->type == CONFIG_RESOURCE_GROUP ||
+             config->type == CONFIG_RESOURCE_CLIENT_METRICS) &&
             is_listed(ctx, config->type))
             out.config_resources[out.config_resources_count++] =
-                (struct list_config_resources_response_config_resource){
-                    .resource_name = str_of(config->name), .resource_type = config->type};
+                (struct list_config_resources_response_config_resource){.resource_name =
+                                                                            str_of(config->name),
+                                                                        .resource_type =
+                                                                            config->type};
     }
     request_respond(ctx, &out);
 }

@@ -8,10 +8,12 @@
 #include "protocol/error_codes.h"
 #include "util/alloc.h"
 
-struct data_target data_find(struct broker *broker, struct str topic, struct uuid id, bool by_id, int32_t index)
+struct data_target data_find(struct broker *broker, struct str topic, struct uuid id, bool by_id,
+                             int32_t index)
 {
     struct data_target target = {0};
-    target.topic = by_id ? image_topic_by_id(&broker->image, id) : image_topic(&broker->image, topic);
+    target.topic =
+        by_id ? image_topic_by_id(&broker->image, id) : image_topic(&broker->image, topic);
     if (target.topic)
         target.image = topic_partition(target.topic, index);
     if (target.image)
@@ -28,20 +30,24 @@ struct data_target data_find(struct broker *broker, struct str topic, struct uui
 int data_endpoints_init(struct data_endpoints *endpoints, struct request_context *ctx)
 {
     endpoints->count = 0;
-    endpoints->nodes = request_calloc(ctx, ctx->broker->image.brokers.count + 1, sizeof *endpoints->nodes);
+    endpoints->nodes =
+        request_calloc(ctx, ctx->broker->image.brokers.count + 1, sizeof *endpoints->nodes);
     return endpoints->nodes ? CAFKA_OK : CAFKA_ERR_MEMORY;
 }
 
-void data_endpoints_add(struct data_endpoints *endpoints, struct request_context *ctx, int32_t broker_id)
+void data_endpoints_add(struct data_endpoints *endpoints, struct request_context *ctx,
+                        int32_t broker_id)
 {
     const struct broker_image *broker = image_live_broker(&ctx->broker->image, broker_id);
-    const struct endpoint *endpoint = broker ? broker_endpoint(broker, ctx->session->listener->name) : NULL;
+    const struct endpoint *endpoint =
+        broker ? broker_endpoint(broker, ctx->session->listener->name) : NULL;
     for (int32_t i = 0; i < endpoints->count; i++)
         if (endpoints->nodes[i].id == broker_id)
             return;
     if (endpoint)
-        endpoints->nodes[endpoints->count++] = (struct data_endpoint){
-            broker_id, str_of(endpoint->host), endpoint->port, str_of(broker->rack)};
+        endpoints->nodes[endpoints->count++] =
+            (struct data_endpoint){broker_id, str_of(endpoint->host), endpoint->port,
+                                   str_of(broker->rack)};
 }
 
 /* A name that is too long to be one is told apart by its size and its beginning. */
@@ -57,13 +63,16 @@ static size_t write_key(char key[24 + 256], struct str topic, struct uuid id, in
     return 24 + kept;
 }
 
-bool data_names_put(struct data_names *names, struct str topic, struct uuid id, int32_t index, size_t ordinal)
+bool data_names_put(struct data_names *names, struct str topic, struct uuid id, int32_t index,
+                    size_t ordinal)
 {
     char key[24 + 256];
-    return map_put(&names->ordinals, key, write_key(key, topic, id, index), (void *)(uintptr_t)(ordinal + 1));
+    return map_put(&names->ordinals, key, write_key(key, topic, id, index),
+                   (void *)(uintptr_t)(ordinal + 1));
 }
 
-size_t data_names_get(const struct data_names *names, struct str topic, struct uuid id, int32_t index)
+size_t data_names_get(const struct data_names *names, struct str topic, struct uuid id,
+                      int32_t index)
 {
     char key[24 + 256];
     return (size_t)(uintptr_t)map_get(&names->ordinals, key, write_key(key, topic, id, index)) - 1;

@@ -10,14 +10,15 @@
 
 /* A partition as a request names it, and what this broker knows of it. */
 struct data_target {
-    struct topic_image *topic;         /* NULL: unknown */
-    struct partition_image *image;     /* NULL: unknown */
-    struct partition *partition;       /* NULL: this broker has no replica of it */
-    int error;                         /* ERR_NONE, or why it can't be served */
+    struct topic_image *topic;     /* NULL: unknown */
+    struct partition_image *image; /* NULL: unknown */
+    struct partition *partition;   /* NULL: this broker has no replica of it */
+    int error;                     /* ERR_NONE, or why it can't be served */
 };
 
 /* By name, or by id if `by_id`. */
-struct data_target data_find(struct broker *broker, struct str topic, struct uuid id, bool by_id, int32_t index);
+struct data_target data_find(struct broker *broker, struct str topic, struct uuid id, bool by_id,
+                             int32_t index);
 
 /*
  * Brokers that lead partitions which this one refused (KIP-951): each once, for NodeEndpoints.
@@ -33,8 +34,10 @@ struct data_endpoints {
     struct data_endpoint *nodes;
     int32_t count;
 };
-int data_endpoints_init(struct data_endpoints *endpoints, struct request_context *ctx); /* CAFKA_ERR_MEMORY */
-void data_endpoints_add(struct data_endpoints *endpoints, struct request_context *ctx, int32_t broker_id);
+int data_endpoints_init(struct data_endpoints *endpoints,
+                        struct request_context *ctx); /* CAFKA_ERR_MEMORY */
+void data_endpoints_add(struct data_endpoints *endpoints, struct request_context *ctx,
+                        int32_t broker_id);
 
 /*
  * Partitions by the names a request gives them, to find those that it names more than once: each
@@ -43,8 +46,10 @@ void data_endpoints_add(struct data_endpoints *endpoints, struct request_context
 struct data_names {
     struct map ordinals; /* name -> ordinal + 1 */
 };
-bool data_names_put(struct data_names *names, struct str topic, struct uuid id, int32_t index, size_t ordinal);
-size_t data_names_get(const struct data_names *names, struct str topic, struct uuid id, int32_t index); /* SIZE_MAX: none */
+bool data_names_put(struct data_names *names, struct str topic, struct uuid id, int32_t index,
+                    size_t ordinal);
+size_t data_names_get(const struct data_names *names, struct str topic, struct uuid id,
+                      int32_t index); /* SIZE_MAX: none */
 
 /* What was made for a broker by these APIs; NULLs allowed. */
 void data_free(struct broker *broker);

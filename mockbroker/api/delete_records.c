@@ -11,8 +11,8 @@
 #include "mockbroker/api/data.h"
 #include "protocol/error_codes.h"
 
-static int delete_records(struct request_context *ctx, struct str topic, int32_t index, int64_t offset,
-                          int64_t *low_watermark)
+static int delete_records(struct request_context *ctx, struct str topic, int32_t index,
+                          int64_t offset, int64_t *low_watermark)
 {
     struct data_target target = data_find(ctx->broker, topic, (struct uuid){{0}}, false, index);
     if (target.error)
@@ -48,21 +48,23 @@ void api_delete_records(struct request_context *ctx)
     size_t ordinal = 0;
     bool good = (out.topics || !in->topics_count) && note_all(in, &last);
     for (int32_t t = 0; good && t < in->topics_count; t++) {
-        struct delete_records_response_delete_records_topic_result *topic = &out.topics[out.topics_count];
+        struct delete_records_response_delete_records_topic_result *topic =
+            &out.topics[out.topics_count];
         topic->name = in->topics[t].name;
         topic->partitions =
             request_calloc(ctx, (size_t)in->topics[t].partitions_count, sizeof *topic->partitions);
         good = topic->partitions || !in->topics[t].partitions_count;
         for (int32_t i = 0; good && i < in->topics[t].partitions_count; i++) {
-            if (data_names_get(&last, topic->name, (struct uuid){{0}}, in->topics[t].partitions[i].partition_index) !=
-                ordinal++)
+            if (data_names_get(&last, topic->name, (struct uuid){{0}},
+                               in->topics[t].partitions[i].partition_index) != ordinal++)
                 continue;
             struct delete_records_response_delete_records_partition_result *answer =
                 &topic->partitions[topic->partitions_count++];
             answer->partition_index = in->topics[t].partitions[i].partition_index;
             answer->low_watermark = -1;
-            answer->error_code = (int16_t)delete_records(ctx, topic->name, answer->partition_index,
-                                                         in->topics[t].partitions[i].offset, &answer->low_watermark);
+            answer->error_code =
+                (int16_t)delete_records(ctx, topic->name, answer->partition_index,
+                                        in->topics[t].partitions[i].offset, &answer->low_watermark);
             if (answer->error_code)
                 answer->low_watermark = -1;
         }

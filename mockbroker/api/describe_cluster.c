@@ -47,15 +47,17 @@ void api_describe_cluster(struct request_context *ctx)
         const struct endpoint *endpoint = broker_endpoint(b, ctx->session->listener->name);
         if (!endpoint || (b->fenced && !in->include_fenced_brokers))
             continue;
-        out.brokers[out.brokers_count++] = (struct describe_cluster_response_describe_cluster_broker){
-            .broker_id = b->id,
-            .host = str_of(endpoint->host),
-            .port = endpoint->port,
-            .rack = str_of(b->rack),
-            .is_fenced = b->fenced};
+        out.brokers[out.brokers_count++] =
+            (struct describe_cluster_response_describe_cluster_broker){.broker_id = b->id,
+                                                                       .host =
+                                                                           str_of(endpoint->host),
+                                                                       .port = endpoint->port,
+                                                                       .rack = str_of(b->rack),
+                                                                       .is_fenced = b->fenced};
     }
     if (out.brokers_count)
-        out.controller_id = out.brokers[rng_below(&broker->rng, (uint64_t)out.brokers_count)].broker_id;
+        out.controller_id =
+            out.brokers[rng_below(&broker->rng, (uint64_t)out.brokers_count)].broker_id;
     if (in->include_cluster_authorized_operations)
         out.cluster_authorized_operations = CLUSTER_OPERATIONS;
     request_respond(ctx, &out);

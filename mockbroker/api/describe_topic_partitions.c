@@ -106,7 +106,8 @@ static bool add_topic(struct request_context *ctx, struct str name, int32_t from
     int32_t count = topic->partition_count - from;
     if (count > *room)
         count = *room;
-    to->partitions = request_calloc(ctx, (size_t)(count > 0 ? count : 0) + 1, sizeof *to->partitions);
+    to->partitions =
+        request_calloc(ctx, (size_t)(count > 0 ? count : 0) + 1, sizeof *to->partitions);
     if (!to->partitions)
         return false;
     for (int32_t i = 0; i < count; i++)
@@ -147,7 +148,8 @@ static int check(const request *in)
         if (!in->topics[i].name.size)
             return ERR_UNKNOWN_SERVER_ERROR; /* the broker's authorizer stumbles over it */
     }
-    return in->cursor && (!named || in->cursor->partition_index < 0) ? ERR_INVALID_REQUEST : ERR_NONE;
+    return in->cursor && (!named || in->cursor->partition_index < 0) ? ERR_INVALID_REQUEST
+                                                                     : ERR_NONE;
 }
 
 void api_describe_topic_partitions(struct request_context *ctx)
@@ -160,8 +162,8 @@ void api_describe_topic_partitions(struct request_context *ctx)
     }
     response out;
     size_t count = 0;
-    int32_t most = (int32_t)broker_config_long(&ctx->broker->config,
-                                               "max.request.partition.size.limit");
+    int32_t most =
+        (int32_t)broker_config_long(&ctx->broker->config, "max.request.partition.size.limit");
     int32_t room = in->response_partition_limit < most ? in->response_partition_limit : most;
     struct str *names = sorted_names(ctx, &count);
     describe_topic_partitions_response_init(&out);

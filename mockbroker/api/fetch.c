@@ -59,7 +59,8 @@ static struct fetch_sessions *sessions_of(struct broker *broker)
     return broker->fetch_sessions;
 }
 
-static bool set_entry(struct fetch_session *session, struct str topic, struct uuid id, const partition_part *part)
+static bool set_entry(struct fetch_session *session, struct str topic, struct uuid id,
+                      const partition_part *part)
 {
     struct fetch_entry *entry = fetch_session_add(session, topic, id, part->partition);
     if (!entry)
@@ -122,7 +123,8 @@ static int open_incremental(struct fetch_state *state, bool by_id)
 {
     const struct fetch_request *request = state->request;
     struct fetch_sessions *sessions = sessions_of(state->ctx->broker);
-    struct fetch_session *session = sessions ? fetch_sessions_find(sessions, request->session_id) : NULL;
+    struct fetch_session *session =
+        sessions ? fetch_sessions_find(sessions, request->session_id) : NULL;
     if (!session)
         return ERR_FETCH_SESSION_ID_NOT_FOUND;
     if (session->epoch != request->session_epoch)
@@ -178,7 +180,8 @@ static int refusal(const struct fetch_state *state, const struct want *want)
 static bool name_want(struct fetch_state *state, struct fetch_entry *entry, struct want *want)
 {
     if (state->session->by_id && !entry->known_as) {
-        const struct topic_image *topic = image_topic_by_id(&state->ctx->broker->image, entry->topic_id);
+        const struct topic_image *topic =
+            image_topic_by_id(&state->ctx->broker->image, entry->topic_id);
         entry->known_as = topic ? mem_strdup(topic->name) : NULL;
         if (topic && !entry->known_as)
             return false;
@@ -198,7 +201,8 @@ static bool list_wants(struct fetch_state *state)
     state->wants = request_calloc(state->ctx, state->session->count, sizeof *state->wants);
     if (!state->wants && state->session->count)
         return false;
-    list_each(link, after, &state->session->entries) {
+    list_each(link, after, &state->session->entries)
+    {
         struct fetch_entry *entry = list_item(link, struct fetch_entry, link);
         struct want *want = &state->wants[state->want_count++];
         if (!name_want(state, entry, want))
@@ -207,13 +211,15 @@ static bool list_wants(struct fetch_state *state)
         want->topic_id = entry->topic_id;
         want->index = entry->index;
         want->refused = refusal(state, want);
-        want->read = (struct read_request){
-            .offset = entry->offset,
-            .current_leader_epoch = entry->leader_epoch < 0 ? -1 : entry->leader_epoch,
-            .last_fetched_epoch = entry->last_fetched_epoch,
-            .end = state->request->isolation_level == 1 ? READ_TO_STABLE_OFFSET : READ_TO_HIGH_WATERMARK,
-            .must_lead = ctx->version < VERSION_WITH_FOLLOWERS,
-            .max_bytes = entry->max_bytes};
+        want->read = (struct read_request){.offset = entry->offset,
+                                           .current_leader_epoch =
+                                               entry->leader_epoch < 0 ? -1 : entry->leader_epoch,
+                                           .last_fetched_epoch = entry->last_fetched_epoch,
+                                           .end = state->request->isolation_level == 1
+                                                      ? READ_TO_STABLE_OFFSET
+                                                      : READ_TO_HIGH_WATERMARK,
+                                           .must_lead = ctx->version < VERSION_WITH_FOLLOWERS,
+                                           .max_bytes = entry->max_bytes};
     }
     return true;
 }
@@ -239,7 +245,8 @@ static bool is_ready(struct delayed *op)
         if (state->wants[i].refused)
             continue;
         struct data_target target = find(state, &state->wants[i]);
-        int64_t more = target.error ? -1 : partition_waiting_bytes(target.partition, &state->wants[i].read);
+        int64_t more =
+            target.error ? -1 : partition_waiting_bytes(target.partition, &state->wants[i].read);
         if (more < 0)
             return true;
         bytes = more > INT64_MAX - bytes ? INT64_MAX : bytes + more;
@@ -266,8 +273,8 @@ static bool set_records(struct fetch_state *state, partition_answer *answer, str
     set_no_records(answer);
     if (!slice->size)
         return true;
-    struct response_slice *out =
-        request_slice(state->ctx, slice->file->handle, slice->position, slice->size, release_file, slice->file);
+    struct response_slice *out = request_slice(state->ctx, slice->file->handle, slice->position,
+                                               slice->size, release_file, slice->file);
     if (!out)
         return false;
     slice->file = NULL; /* the reference is the response's now */
@@ -275,7 +282,8 @@ static bool set_records(struct fetch_state *state, partition_answer *answer, str
     return true;
 }
 
-static bool set_aborted(struct fetch_state *state, partition_answer *answer, const struct read_result *result)
+static bool set_aborted(struct fetch_state *state, partition_answer *answer,
+                        const struct read_result *result)
 {
     answer->aborted_transactions_count = 0;
     if (!result->aborted_count)
@@ -300,7 +308,8 @@ static void set_refused(partition_answer *answer, int code)
     set_no_records(answer);
 }
 
-static void set_error(struct fetch_state *state, partition_answer *answer, int code, const struct data_target *target)
+static void set_error(struct fetch_state *state, partition_answer *answer, int code,
+                      const struct data_target *target)
 {
     set_refused(answer, code);
     answer->aborted_transactions_count = -1;
@@ -314,8 +323,8 @@ static void set_error(struct fetch_state *state, partition_answer *answer, int c
 }
 
 /* Read one partition within what is left of the request's limit. False: no memory. */
-static bool read_partition(struct fetch_state *state, const struct want *want, int64_t *left, bool *need_one,
-                           partition_answer *answer)
+static bool read_partition(struct fetch_state *state, const struct want *want, int64_t *left,
+                           bool *need_one, partition_answer *answer)
 {
     struct data_target target = {0};
     struct read_request read = want->read;
@@ -336,7 +345,8 @@ static bool read_partition(struct fetch_state *state, const struct want *want, i
     read.whole_batch = *need_one;
     int code = partition_read(target.partition, &read, &result, NULL);
     if (code) {
-        set_error(state, answer, code <= CAFKA_ERR_MEMORY ? ERR_UNKNOWN_SERVER_ERROR : code, &target);
+        set_error(state, answer, code <= CAFKA_ERR_MEMORY ? ERR_UNKNOWN_SERVER_ERROR : code,
+                  &target);
     } else {
         answer->high_watermark = result.high_watermark;
         answer->last_stable_offset = result.stable_offset;
@@ -362,7 +372,8 @@ static bool read_partition(struct fetch_state *state, const struct want *want, i
 static bool is_news(struct fetch_entry *entry, const partition_answer *answer)
 {
     bool news = answer->records.size || answer->error_code || answer->preferred_read_replica >= 0 ||
-                answer->diverging_epoch.epoch >= 0 || answer->high_watermark != entry->high_watermark ||
+                answer->diverging_epoch.epoch >= 0 ||
+                answer->high_watermark != entry->high_watermark ||
                 answer->log_start_offset != entry->log_start;
     entry->had_error = answer->error_code != 0;
     entry->high_watermark = answer->error_code ? -1 : answer->high_watermark;
@@ -370,10 +381,12 @@ static bool is_news(struct fetch_entry *entry, const partition_answer *answer)
     return news;
 }
 
-static bool keep_answer(struct fetch_state *state, const struct want *want, const partition_answer *answer)
+static bool keep_answer(struct fetch_state *state, const struct want *want,
+                        const partition_answer *answer)
 {
-    struct fetch_entry *entry = fetch_session_find(
-        state->session, state->session->by_id ? (struct str){0} : want->topic, want->topic_id, want->index);
+    struct fetch_entry *entry =
+        fetch_session_find(state->session, state->session->by_id ? (struct str){0} : want->topic,
+                           want->topic_id, want->index);
     if (!entry)
         return !state->incremental;
     bool news = is_news(entry, answer);
@@ -382,10 +395,12 @@ static bool keep_answer(struct fetch_state *state, const struct want *want, cons
     return news || !state->incremental;
 }
 
-static bool same_topic(const struct fetch_state *state, const struct fetch_response_fetchable_topic_response *topic,
+static bool same_topic(const struct fetch_state *state,
+                       const struct fetch_response_fetchable_topic_response *topic,
                        const struct want *want)
 {
-    return state->session->by_id ? uuid_equal(topic->topic_id, want->topic_id) : str_equal(topic->topic, want->topic);
+    return state->session->by_id ? uuid_equal(topic->topic_id, want->topic_id)
+                                 : str_equal(topic->topic, want->topic);
 }
 
 /* What is refused comes behind what was read, as in Kafka. */
@@ -436,14 +451,17 @@ static bool set_endpoints(struct fetch_state *state)
     int32_t count = state->endpoints.count;
     if (!count)
         return true;
-    response->node_endpoints = request_calloc(state->ctx, (size_t)count, sizeof *response->node_endpoints);
+    response->node_endpoints =
+        request_calloc(state->ctx, (size_t)count, sizeof *response->node_endpoints);
     if (!response->node_endpoints)
         return false;
     response->node_endpoints_count = count;
     for (int32_t i = 0; i < count; i++) {
         const struct data_endpoint *node = &state->endpoints.nodes[i];
-        response->node_endpoints[i] = (struct fetch_response_node_endpoint){
-            .node_id = node->id, .host = node->host, .port = node->port, .rack = node->rack};
+        response->node_endpoints[i] = (struct fetch_response_node_endpoint){.node_id = node->id,
+                                                                            .host = node->host,
+                                                                            .port = node->port,
+                                                                            .rack = node->rack};
     }
     return true;
 }
@@ -489,13 +507,15 @@ static void wait_for_data(struct fetch_state *state)
     for (size_t i = 0; keys && i < state->want_count; i++) {
         struct data_target target = find(state, &state->wants[i]);
         if (target.topic && !state->wants[i].refused)
-            keys[count++] = purgatory_partition_key(PURGATORY_FETCH, target.topic->id, state->wants[i].index);
+            keys[count++] =
+                purgatory_partition_key(PURGATORY_FETCH, target.topic->id, state->wants[i].index);
     }
     state->op.try = is_ready;
     state->op.complete = complete;
     ctx->state = state;
     ctx->abandon = abandon;
-    if (!keys || purgatory_add(ctx->broker->purgatory, &state->op, state->request->max_wait_ms, keys, count, NULL)) {
+    if (!keys || purgatory_add(ctx->broker->purgatory, &state->op, state->request->max_wait_ms,
+                               keys, count, NULL)) {
         ctx->abandon = NULL;
         let_session_go(state);
         request_close(ctx);
@@ -531,7 +551,8 @@ static void refuse_all(struct fetch_state *state, int code)
         good = answers;
         if (!good)
             break;
-        struct fetch_response_fetchable_topic_response *topic = &out->responses[out->responses_count++];
+        struct fetch_response_fetchable_topic_response *topic =
+            &out->responses[out->responses_count++];
         topic->topic = in->topics[t].topic;
         topic->partitions = answers;
         topic->partitions_count = (int32_t)parts;

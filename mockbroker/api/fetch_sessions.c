@@ -67,16 +67,19 @@ void fetch_session_unref(struct fetch_session *session)
 }
 
 /* A session that has to make room for one of `count` partitions; NULL: none. */
-static struct fetch_session *find_victim(struct fetch_sessions *sessions, size_t count, int64_t now_ms)
+static struct fetch_session *find_victim(struct fetch_sessions *sessions, size_t count,
+                                         int64_t now_ms)
 {
     struct list *first = list_first(&sessions->by_use), *link, *after;
     struct fetch_session *oldest = first ? list_item(first, struct fetch_session, link) : NULL;
     struct fetch_session *smallest = NULL;
     if (!oldest || now_ms - oldest->used_ms > UNUSED_FOR_MS)
         return oldest;
-    list_each(link, after, &sessions->by_use) {
+    list_each(link, after, &sessions->by_use)
+    {
         struct fetch_session *s = list_item(link, struct fetch_session, link);
-        if (now_ms - s->made_ms > UNUSED_FOR_MS && s->count < count && (!smallest || s->count < smallest->count))
+        if (now_ms - s->made_ms > UNUSED_FOR_MS && s->count < count &&
+            (!smallest || s->count < smallest->count))
             smallest = s;
     }
     return smallest;
@@ -134,13 +137,15 @@ static struct entry_key key_of(struct str topic, struct uuid id, int32_t index)
     return key;
 }
 
-struct fetch_entry *fetch_session_find(struct fetch_session *session, struct str topic, struct uuid id, int32_t index)
+struct fetch_entry *fetch_session_find(struct fetch_session *session, struct str topic,
+                                       struct uuid id, int32_t index)
 {
     struct entry_key key = key_of(topic, id, index);
     return map_get(&session->index, key.bytes, key.size);
 }
 
-struct fetch_entry *fetch_session_add(struct fetch_session *session, struct str topic, struct uuid id, int32_t index)
+struct fetch_entry *fetch_session_add(struct fetch_session *session, struct str topic,
+                                      struct uuid id, int32_t index)
 {
     struct fetch_entry *entry = fetch_session_find(session, topic, id, index);
     if (entry)
@@ -166,7 +171,8 @@ struct fetch_entry *fetch_session_add(struct fetch_session *session, struct str 
 
 void fetch_session_forget(struct fetch_session *session, struct fetch_entry *entry)
 {
-    struct entry_key key = key_of((struct str){entry->topic, entry->topic_size}, entry->topic_id, entry->index);
+    struct entry_key key =
+        key_of((struct str){entry->topic, entry->topic_size}, entry->topic_id, entry->index);
     map_remove(&session->index, key.bytes, key.size);
     list_remove(&entry->link);
     session->count--;

@@ -32,10 +32,10 @@ struct fetch_entry {
 };
 
 struct fetch_session {
-    struct list link; /* by last use, the oldest first */
+    struct list link;  /* by last use, the oldest first */
     int32_t id, epoch; /* epoch: the one that the next request must carry */
     bool by_id;
-    int refs;  /* the cache, and each request that works on it */
+    int refs; /* the cache, and each request that works on it */
     struct list entries;
     struct map index; /* key of the partition -> entry */
     size_t count;
@@ -62,9 +62,11 @@ void fetch_session_unref(struct fetch_session *session); /* takes NULL */
 struct fetch_session *fetch_sessions_make(struct fetch_sessions *sessions, size_t count, bool by_id);
 void fetch_session_used(struct fetch_sessions *sessions, struct fetch_session *session);
 
-struct fetch_entry *fetch_session_find(struct fetch_session *session, struct str topic, struct uuid id, int32_t index);
+struct fetch_entry *fetch_session_find(struct fetch_session *session, struct str topic,
+                                       struct uuid id, int32_t index);
 /* Found or added at the end. NULL: no memory. */
-struct fetch_entry *fetch_session_add(struct fetch_session *session, struct str topic, struct uuid id, int32_t index);
+struct fetch_entry *fetch_session_add(struct fetch_session *session, struct str topic,
+                                      struct uuid id, int32_t index);
 void fetch_session_forget(struct fetch_session *session, struct fetch_entry *entry);
 /* It returned data: others come first next time. */
 void fetch_session_to_end(struct fetch_session *session, struct fetch_entry *entry);

@@ -29,7 +29,8 @@ static int next_id(struct broker *broker, int64_t *id)
         return CAFKA_ERR_MEMORY;
     if (ids->next == ids->end) {
         int64_t first;
-        int rc = controller_allocate_producer_ids(broker->cluster->controller, broker->id, &first, NULL);
+        int rc =
+            controller_allocate_producer_ids(broker->cluster->controller, broker->id, &first, NULL);
         if (rc)
             return rc;
         ids->next = first;

@@ -24,7 +24,8 @@ static enum read_end readable_end(const struct list_offsets_request *request)
 static void look_up(struct request_context *ctx, const partition_part *part, struct str topic,
                     partition_answer *answer)
 {
-    struct data_target target = data_find(ctx->broker, topic, (struct uuid){{0}}, false, part->partition_index);
+    struct data_target target =
+        data_find(ctx->broker, topic, (struct uuid){{0}}, false, part->partition_index);
     struct list_offset_request request = {.timestamp = part->timestamp,
                                           .current_leader_epoch = part->current_leader_epoch,
                                           .end = readable_end(ctx->body),
@@ -35,7 +36,8 @@ static void look_up(struct request_context *ctx, const partition_part *part, str
         answer->error_code = ERR_UNKNOWN_SERVER_ERROR; /* there is no such level */
         return;
     }
-    int code = target.error ? target.error : partition_list_offset(target.partition, &request, &found, NULL);
+    int code = target.error ? target.error
+                            : partition_list_offset(target.partition, &request, &found, NULL);
     answer->error_code = (int16_t)(code <= CAFKA_ERR_MEMORY ? ERR_UNKNOWN_SERVER_ERROR : code);
     if (code)
         return;
@@ -66,20 +68,24 @@ static bool find_doubles(const struct list_offsets_request *request, struct doub
     return true;
 }
 
-static bool answer_topic(struct request_context *ctx, int32_t t, const struct doubles *doubles, size_t *ordinal,
-                         struct list_offsets_response *out)
+static bool answer_topic(struct request_context *ctx, int32_t t, const struct doubles *doubles,
+                         size_t *ordinal, struct list_offsets_response *out)
 {
     const struct list_offsets_request *in = ctx->body;
     struct str name = in->topics[t].name;
-    struct list_offsets_response_list_offsets_topic_response *topic = &out->topics[out->topics_count];
+    struct list_offsets_response_list_offsets_topic_response *topic =
+        &out->topics[out->topics_count];
     topic->name = name;
-    topic->partitions = request_calloc(ctx, (size_t)in->topics[t].partitions_count, sizeof *topic->partitions);
+    topic->partitions =
+        request_calloc(ctx, (size_t)in->topics[t].partitions_count, sizeof *topic->partitions);
     if (!topic->partitions && in->topics[t].partitions_count)
         return false;
     for (int32_t i = 0; i < in->topics[t].partitions_count; i++, ++*ordinal) {
         const partition_part *part = &in->topics[t].partitions[i];
-        size_t first = data_names_get(&doubles->first, name, (struct uuid){{0}}, part->partition_index);
-        size_t last = data_names_get(&doubles->last, name, (struct uuid){{0}}, part->partition_index);
+        size_t first =
+            data_names_get(&doubles->first, name, (struct uuid){{0}}, part->partition_index);
+        size_t last =
+            data_names_get(&doubles->last, name, (struct uuid){{0}}, part->partition_index);
         if (first != *ordinal)
             continue; /* refused already */
         partition_answer *answer = &topic->partitions[topic->partitions_count++];

@@ -1,10 +1,10 @@
+#include "protocol/messages/Metadata.h"
 #include "mockbroker/api/api.h"
 #include "mockbroker/api/auto_create.h"
 #include "mockbroker/broker.h"
 #include "mockbroker/cluster.h"
 #include "mockbroker/session.h"
 #include "protocol/error_codes.h"
-#include "protocol/messages/Metadata.h"
 
 typedef struct metadata_response_topic topic_answer;
 typedef struct metadata_response_partition partition_answer;
@@ -16,7 +16,7 @@ struct asking {
     const struct image *image;
     const char *listener;
     struct metadata_response out;
-    struct map seen; /* names and ids, so that each is answered once */
+    struct map seen;     /* names and ids, so that each is answered once */
     struct str *missing; /* to be made */
     size_t missing_count;
     bool create;
@@ -98,7 +98,8 @@ static bool fill_topic(struct asking *a, const struct topic_image *topic, topic_
     out->is_internal = topic->internal;
     if (a->in->include_topic_authorized_operations)
         out->topic_authorized_operations = TOPIC_OPERATIONS;
-    out->partitions = request_calloc(a->ctx, (size_t)topic->partition_count, sizeof *out->partitions);
+    out->partitions =
+        request_calloc(a->ctx, (size_t)topic->partition_count, sizeof *out->partitions);
     if (!out->partitions && topic->partition_count)
         return false;
     for (int32_t i = 0; i < topic->partition_count; i++)

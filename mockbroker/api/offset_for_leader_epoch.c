@@ -15,7 +15,8 @@ static void look_up(struct request_context *ctx, struct str topic,
                     const struct offset_for_leader_epoch_request_offset_for_leader_partition *part,
                     partition_answer *answer)
 {
-    struct data_target target = data_find(ctx->broker, topic, (struct uuid){{0}}, false, part->partition);
+    struct data_target target =
+        data_find(ctx->broker, topic, (struct uuid){{0}}, false, part->partition);
     struct epoch_end end;
     offset_for_leader_epoch_response_epoch_end_offset_init(answer);
     answer->partition = part->partition;
@@ -37,10 +38,12 @@ void api_offset_for_leader_epoch(struct request_context *ctx)
     out.topics = request_calloc(ctx, (size_t)in->topics_count, sizeof *out.topics);
     bool good = out.topics || !in->topics_count;
     for (int32_t t = 0; good && t < in->topics_count; t++) {
-        struct offset_for_leader_epoch_response_offset_for_leader_topic_result *topic = &out.topics[out.topics_count++];
+        struct offset_for_leader_epoch_response_offset_for_leader_topic_result *topic =
+            &out.topics[out.topics_count++];
         topic->topic = in->topics[t].topic;
         topic->partitions_count = in->topics[t].partitions_count;
-        topic->partitions = request_calloc(ctx, (size_t)topic->partitions_count, sizeof *topic->partitions);
+        topic->partitions =
+            request_calloc(ctx, (size_t)topic->partitions_count, sizeof *topic->partitions);
         good = topic->partitions || !topic->partitions_count;
         for (int32_t i = 0; good && i < topic->partitions_count; i++)
             look_up(ctx, topic->topic, &in->topics[t].partitions[i], &topic->partitions[i]);

@@ -49,7 +49,8 @@ static void fail(struct produce_state *state, partition_answer *answer, int code
 }
 
 /* A client that wrote to the wrong broker is told the right one. */
-static void name_leader(struct produce_state *state, partition_answer *answer, const struct data_target *target)
+static void name_leader(struct produce_state *state, partition_answer *answer,
+                        const struct data_target *target)
 {
     if (state->ctx->version < VERSION_WITH_LEADERS || !target->image)
         return;
@@ -66,8 +67,8 @@ static bool is_transactional(struct bytes records)
 }
 
 /* Why the partition is refused before its log is asked; ERR_NONE: it is not. */
-static int check(struct produce_state *state, const struct data_target *target, struct bytes records,
-                 cafka_error *reason)
+static int check(struct produce_state *state, const struct data_target *target,
+                 struct bytes records, cafka_error *reason)
 {
     const struct request_context *ctx = state->ctx;
     if (target->error && target->error != ERR_NOT_LEADER_OR_FOLLOWER)
@@ -103,8 +104,8 @@ static void keep_record_errors(struct produce_state *state, partition_answer *an
     }
 }
 
-static void append(struct produce_state *state, partition_answer *answer, const struct data_target *target,
-                   struct bytes records)
+static void append(struct produce_state *state, partition_answer *answer,
+                   const struct data_target *target, struct bytes records)
 {
     struct append_request request = {.records = records,
                                      .origin = APPEND_CLIENT,
@@ -123,8 +124,9 @@ static void append(struct produce_state *state, partition_answer *answer, const 
         answer->base_offset = result.base_offset;
         answer->log_append_time_ms = result.log_append_time_ms;
         if (state->request->acks < 0)
-            state->waiting[state->waiting_count++] = (struct waiting_partition){
-                target->topic->id, target->partition->index, result.last_offset, answer};
+            state->waiting[state->waiting_count++] =
+                (struct waiting_partition){target->topic->id, target->partition->index,
+                                           result.last_offset, answer};
     }
     append_result_fini(&result);
 }
@@ -152,7 +154,8 @@ static void handle_partition(struct produce_state *state, const struct data_targ
 /* Done with this one? Sets the answer's error if that is how it ended. */
 static bool is_settled(struct produce_state *state, const struct waiting_partition *w, int *error)
 {
-    struct data_target target = data_find(state->ctx->broker, (struct str){0}, w->topic_id, true, w->index);
+    struct data_target target =
+        data_find(state->ctx->broker, (struct str){0}, w->topic_id, true, w->index);
     *error = target.error ? target.error : ERR_NONE;
     if (target.error == ERR_UNKNOWN_TOPIC_ID)
         *error = ERR_UNKNOWN_TOPIC_OR_PARTITION;
@@ -180,13 +183,16 @@ static void respond(struct produce_state *state)
     struct produce_response *response = &state->response;
     int32_t count = state->endpoints.count;
     if (count) {
-        response->node_endpoints = request_calloc(state->ctx, (size_t)count, sizeof *response->node_endpoints);
+        response->node_endpoints =
+            request_calloc(state->ctx, (size_t)count, sizeof *response->node_endpoints);
         response->node_endpoints_count = response->node_endpoints ? count : 0;
     }
     for (int32_t i = 0; i < response->node_endpoints_count; i++) {
         const struct data_endpoint *node = &state->endpoints.nodes[i];
-        response->node_endpoints[i] = (struct produce_response_node_endpoint){
-            .node_id = node->id, .host = node->host, .port = node->port, .rack = node->rack};
+        response->node_endpoints[i] = (struct produce_response_node_endpoint){.node_id = node->id,
+                                                                              .host = node->host,
+                                                                              .port = node->port,
+                                                                              .rack = node->rack};
     }
     request_respond(state->ctx, response);
 }
@@ -223,7 +229,8 @@ static void wait_for_acks(struct produce_state *state)
         return;
     }
     for (size_t i = 0; i < state->waiting_count; i++)
-        keys[i] = purgatory_partition_key(PURGATORY_PRODUCE, state->waiting[i].topic_id, state->waiting[i].index);
+        keys[i] = purgatory_partition_key(PURGATORY_PRODUCE, state->waiting[i].topic_id,
+                                          state->waiting[i].index);
     state->op.try = all_settled;
     state->op.complete = settle;
     ctx->state = state;
@@ -252,23 +259,27 @@ static bool name_all(struct produce_state *state)
         return true;
     for (int32_t t = 0; t < request->topic_data_count; t++)
         for (int32_t i = 0; i < request->topic_data[t].partition_data_count; i++)
-            if (!data_names_put(&state->names, request->topic_data[t].name, request->topic_data[t].topic_id,
+            if (!data_names_put(&state->names, request->topic_data[t].name,
+                                request->topic_data[t].topic_id,
                                 request->topic_data[t].partition_data[i].index, ordinal++))
                 return false;
     return true;
 }
 
-static bool is_named_again(const struct produce_state *state, const struct produce_request_topic_produce_data *topic,
-                           int32_t index, size_t ordinal)
+static bool is_named_again(const struct produce_state *state,
+                           const struct produce_request_topic_produce_data *topic, int32_t index,
+                           size_t ordinal)
 {
-    return state->names.ordinals.count && data_names_get(&state->names, topic->name, topic->topic_id, index) != ordinal;
+    return state->names.ordinals.count &&
+           data_names_get(&state->names, topic->name, topic->topic_id, index) != ordinal;
 }
 
 static bool handle_topic(struct produce_state *state, int32_t index)
 {
     struct request_context *ctx = state->ctx;
     const struct produce_request_topic_produce_data *topic = &state->request->topic_data[index];
-    struct produce_response_topic_produce_response *out = &state->response.responses[state->response.responses_count];
+    struct produce_response_topic_produce_response *out =
+        &state->response.responses[state->response.responses_count];
     out->name = topic->name;
     out->topic_id = topic->topic_id;
     out->partition_responses =
@@ -280,8 +291,9 @@ static bool handle_topic(struct produce_state *state, int32_t index)
             continue;
         partition_answer *answer = &out->partition_responses[out->partition_responses_count++];
         produce_response_partition_produce_response_init(answer);
-        struct data_target target = data_find(ctx->broker, topic->name, topic->topic_id,
-                                              ctx->version >= VERSION_WITH_IDS, topic->partition_data[i].index);
+        struct data_target target =
+            data_find(ctx->broker, topic->name, topic->topic_id, ctx->version >= VERSION_WITH_IDS,
+                      topic->partition_data[i].index);
         handle_partition(state, &target, &topic->partition_data[i], answer);
     }
     if (out->partition_responses_count)
@@ -318,8 +330,8 @@ static bool list_all(struct produce_state *state)
             &state->response.responses[state->response.responses_count++];
         out->name = topic->name;
         out->topic_id = topic->topic_id;
-        out->partition_responses =
-            request_calloc(state->ctx, (size_t)topic->partition_data_count, sizeof *out->partition_responses);
+        out->partition_responses = request_calloc(state->ctx, (size_t)topic->partition_data_count,
+                                                  sizeof *out->partition_responses);
         if (topic->partition_data_count && !out->partition_responses)
             return false;
         for (int32_t i = 0; i < topic->partition_data_count; i++) {

@@ -29,7 +29,8 @@ void api_get_telemetry_subscriptions(struct request_context *ctx)
     out.accepted_compression_types = codecs;
     out.accepted_compression_types_count = sizeof codecs;
     out.push_interval_ms = PUSH_INTERVAL_MS;
-    out.telemetry_max_bytes = (int32_t)broker_config_long(&ctx->broker->config, "telemetry.max.bytes");
+    out.telemetry_max_bytes =
+        (int32_t)broker_config_long(&ctx->broker->config, "telemetry.max.bytes");
     out.delta_temporality = true;
     request_respond(ctx, &out);
 }

@@ -27,13 +27,15 @@ static void time_out_creation(struct request_context *ctx)
     create_topics_response_init(&out);
     out.topics = request_calloc(ctx, (size_t)in->topics_count + 1, sizeof *out.topics);
     for (int32_t i = 0; out.topics && i < in->topics_count; i++) {
-        struct create_topics_response_creatable_topic_result *result = &out.topics[out.topics_count++];
+        struct create_topics_response_creatable_topic_result *result =
+            &out.topics[out.topics_count++];
         create_topics_response_creatable_topic_result_init(result);
         result->name = in->topics[i].name;
         result->error_message = (struct str){0};
         result->error_code = ERR_REQUEST_TIMED_OUT;
     }
-    finish(ctx, out.topics ? CAFKA_OK : CAFKA_ERR_MEMORY, &out, &(cafka_error){.message = "no memory"});
+    finish(ctx, out.topics ? CAFKA_OK : CAFKA_ERR_MEMORY, &out,
+           &(cafka_error){.message = "no memory"});
 }
 
 void api_create_topics(struct request_context *ctx)
@@ -45,8 +47,8 @@ void api_create_topics(struct request_context *ctx)
         return;
     }
     cafka_error why = {0};
-    int rc = controller_create_topics(ctx->broker->cluster->controller, ctx->body, &ctx->arena, &out,
-                                      &why);
+    int rc = controller_create_topics(ctx->broker->cluster->controller, ctx->body, &ctx->arena,
+                                      &out, &why);
     finish(ctx, rc, &out, &why);
 }
 
@@ -67,7 +69,8 @@ static void time_out_deletion(struct request_context *ctx)
             result->topic_id = in->topics[i].topic_id;
         result->error_code = ERR_REQUEST_TIMED_OUT;
     }
-    finish(ctx, out.responses ? CAFKA_OK : CAFKA_ERR_MEMORY, &out, &(cafka_error){.message = "no memory"});
+    finish(ctx, out.responses ? CAFKA_OK : CAFKA_ERR_MEMORY, &out,
+           &(cafka_error){.message = "no memory"});
 }
 
 void api_delete_topics(struct request_context *ctx)
@@ -97,7 +100,8 @@ static void time_out_growth(struct request_context *ctx)
         result->name = in->topics[i].name;
         result->error_code = ERR_REQUEST_TIMED_OUT;
     }
-    finish(ctx, out.results ? CAFKA_OK : CAFKA_ERR_MEMORY, &out, &(cafka_error){.message = "no memory"});
+    finish(ctx, out.results ? CAFKA_OK : CAFKA_ERR_MEMORY, &out,
+           &(cafka_error){.message = "no memory"});
 }
 
 void api_create_partitions(struct request_context *ctx)

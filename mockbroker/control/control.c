@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-#include "net/stream.h"
 #include "mockbroker/controller/controller.h"
+#include "net/stream.h"
 #include "util/alloc.h"
 
 enum { REQUEST_MAX = 16 * 1024, CONNECTIONS_MAX = 64, BACKLOG = 16 };
@@ -39,7 +39,8 @@ static void write_brokers(const struct cluster *cluster, struct buffer *out)
 {
     for (int i = 0; i < cluster->broker_count; i++) {
         const struct broker *broker = cluster->brokers[i];
-        buffer_printf(out, "%s{\"id\":%d,\"rack\":\"%s\",\"running\":%s,\"port\":%d,\"sessions\":%zu}",
+        buffer_printf(out,
+                      "%s{\"id\":%d,\"rack\":\"%s\",\"running\":%s,\"port\":%d,\"sessions\":%zu}",
                       i ? "," : "", (int)broker->id, broker->rack,
                       broker->running ? "true" : "false", (int)broker->last_port,
                       broker->session_count);
@@ -74,7 +75,8 @@ static void answer(struct connection *c, const char *status, const struct buffer
                   "Connection: close\r\n\r\n",
                   status, body->size);
     buffer_put(&c->answer, body->data, body->size);
-    if (c->answer.failed || stream_write_ref(c->stream, c->answer.data, c->answer.size, NULL, NULL, &why)) {
+    if (c->answer.failed ||
+        stream_write_ref(c->stream, c->answer.data, c->answer.size, NULL, NULL, &why)) {
         free_connection(c);
         return;
     }
@@ -128,8 +130,9 @@ static void on_closed(void *owner, const cafka_error *err)
     free_connection(owner);
 }
 
-static const struct stream_events connection_events = {
-    .readable = on_readable, .drained = on_drained, .closed = on_closed};
+static const struct stream_events connection_events = {.readable = on_readable,
+                                                       .drained = on_drained,
+                                                       .closed = on_closed};
 
 static void on_acceptable(struct loop_watch *watch, unsigned events)
 {
@@ -170,9 +173,11 @@ int control_start(struct control_server **out, struct cluster *cluster, uint16_t
                     ? cluster->env->listen(cluster->env, &address, BACKLOG, &s->bound)
                     : -1;
     if (s->handle < 0)
-        rc = error_errno(err, CAFKA_ERR_SYSTEM, -s->handle, "can't listen on the control port %d", port);
+        rc = error_errno(err, CAFKA_ERR_SYSTEM, -s->handle, "can't listen on the control port %d",
+                         port);
     else
-        rc = loop_watch_start(cluster->loop, &s->watch, s->handle, CAFKA_READABLE, on_acceptable, err);
+        rc = loop_watch_start(cluster->loop, &s->watch, s->handle, CAFKA_READABLE, on_acceptable,
+                              err);
     if (rc) {
         control_stop(s);
         return rc;

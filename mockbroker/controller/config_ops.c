@@ -185,16 +185,20 @@ static int check_group_bounds(const struct controller *c, const struct config_en
     snprintf(low, sizeof low, "group.%.*s.min.%s", kind, entry->name, count);
     snprintf(high, sizeof high, "group.%.*s.max.%s", kind, entry->name, count);
     int64_t value = config_value_long(entry->value);
-    if (config_def_of(CONFIG_RESOURCE_BROKER, str_of(low)) && value < broker_config_long(&c->config, low))
-        return error_set(err, ERR_INVALID_CONFIG, "%s must be greater than or equal to %s", entry->name, low);
-    if (config_def_of(CONFIG_RESOURCE_BROKER, str_of(high)) && value > broker_config_long(&c->config, high))
-        return error_set(err, ERR_INVALID_CONFIG, "%s must be less than or equal to %s", entry->name, high);
+    if (config_def_of(CONFIG_RESOURCE_BROKER, str_of(low)) &&
+        value < broker_config_long(&c->config, low))
+        return error_set(err, ERR_INVALID_CONFIG, "%s must be greater than or equal to %s",
+                         entry->name, low);
+    if (config_def_of(CONFIG_RESOURCE_BROKER, str_of(high)) &&
+        value > broker_config_long(&c->config, high))
+        return error_set(err, ERR_INVALID_CONFIG, "%s must be less than or equal to %s",
+                         entry->name, high);
     return CAFKA_OK;
 }
 
 /* What the group will have: its own, or the brokers' default. */
-static int64_t group_value(const struct controller *c, const struct config_entry *entries, size_t count,
-                           const char *name)
+static int64_t group_value(const struct controller *c, const struct config_entry *entries,
+                           size_t count, const char *name)
 {
     char fallback[96];
     for (size_t i = 0; i < count; i++)
@@ -216,7 +220,8 @@ static int check_group(const struct controller *c, const struct config_entry *en
         snprintf(session, sizeof session, "%s.session.timeout.ms", kinds[i]);
         snprintf(heartbeat, sizeof heartbeat, "%s.heartbeat.interval.ms", kinds[i]);
         if (group_value(c, entries, count, session) <= group_value(c, entries, count, heartbeat))
-            rc = error_set(err, ERR_INVALID_CONFIG, "%s must be greater than %s", session, heartbeat);
+            rc = error_set(err, ERR_INVALID_CONFIG, "%s must be greater than %s", session,
+                           heartbeat);
     }
     return rc;
 }
@@ -269,13 +274,13 @@ static int check_resource(const struct controller *c, int type, struct str name,
         if (topic_name_check(name, err))
             return ERR_INVALID_TOPIC_EXCEPTION;
         if (!image_topic(&c->image, name))
-            return error_set(err, ERR_UNKNOWN_TOPIC_OR_PARTITION, "The topic '%.*s' does not exist.",
-                             STR_ARG(name));
+            return error_set(err, ERR_UNKNOWN_TOPIC_OR_PARTITION,
+                             "The topic '%.*s' does not exist.", STR_ARG(name));
         return CAFKA_OK;
     case CONFIG_RESOURCE_GROUP:
-        return name.size ? CAFKA_OK
-                         : error_set(err, ERR_INVALID_REQUEST,
-                                     "Default group resources are not allowed.");
+        return name.size
+                   ? CAFKA_OK
+                   : error_set(err, ERR_INVALID_REQUEST, "Default group resources are not allowed.");
     case CONFIG_RESOURCE_CLIENT_METRICS:
         return name.size ? CAFKA_OK
                          : error_set(err, ERR_INVALID_REQUEST, "Subscription name can't be empty");

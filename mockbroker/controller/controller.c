@@ -154,8 +154,9 @@ int controller_new(struct controller **out, struct cluster *cluster, cafka_error
     c->log = (struct log){&cluster->sink, "controller"};
     rng_fork(&c->rng, &cluster->rng);
     image_init(&c->image);
-    c->config = (struct broker_config){
-        .properties = &cluster->options.properties, .image = &c->image, .broker_id = -1};
+    c->config = (struct broker_config){.properties = &cluster->options.properties,
+                                       .image = &c->image,
+                                       .broker_id = -1};
     c->deliver.run = deliver;
     *out = c;
     return CAFKA_OK;
@@ -278,17 +279,18 @@ static int add_registration(struct controller *c, struct record_list *records,
                  : error_set(err, CAFKA_ERR_MEMORY, "no memory for a registration");
     for (int i = 0; !rc && i < broker->endpoint_count; i++) {
         const struct endpoint *from = &broker->endpoints[i];
-        r.end_points[r.end_points_count++] = (struct register_broker_record_broker_endpoint){
-            .name = str_of(from->name),
-            .host = str_of(from->host),
-            .port = from->port,
-            .security_protocol = from->security_protocol};
+        r.end_points[r.end_points_count++] =
+            (struct register_broker_record_broker_endpoint){.name = str_of(from->name),
+                                                            .host = str_of(from->host),
+                                                            .port = from->port,
+                                                            .security_protocol =
+                                                                from->security_protocol};
     }
     for (size_t i = 0; !rc && i < feature_count; i++)
-        r.features[r.features_count++] = (struct register_broker_record_broker_feature){
-            .name = str_of(features[i].name),
-            .min_supported_version = features[i].min,
-            .max_supported_version = features[i].max};
+        r.features[r.features_count++] =
+            (struct register_broker_record_broker_feature){.name = str_of(features[i].name),
+                                                           .min_supported_version = features[i].min,
+                                                           .max_supported_version = features[i].max};
     if (!rc)
         rc = record_list_add(records, METADATA_REGISTER_BROKER, 3, &r, err);
     mem_free(r.end_points);
@@ -330,7 +332,8 @@ static int add_departure(struct controller *c, struct record_list *records,
         return CAFKA_OK;
     int32_t leader = p->leader == gone ? choose_leader(c, p, gone, -1) : p->leader;
     if (p->isr_count <= 1)
-        return p->leader == gone ? add_change(records, topic, index, leader, NULL, 0, err) : CAFKA_OK;
+        return p->leader == gone ? add_change(records, topic, index, leader, NULL, 0, err)
+                                 : CAFKA_OK;
     int32_t *isr = mem_calloc((size_t)p->isr_count, sizeof *isr);
     if (!isr)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for an ISR");
@@ -363,8 +366,8 @@ int controller_fence(struct controller *c, int32_t id, cafka_error *err)
     return commit_and_free(c, &records, rc, err);
 }
 
-int controller_set_in_sync(struct controller *c, struct uuid topic_id, int32_t index, int32_t broker,
-                           bool in_sync, cafka_error *err)
+int controller_set_in_sync(struct controller *c, struct uuid topic_id, int32_t index,
+                           int32_t broker, bool in_sync, cafka_error *err)
 {
     const struct topic_image *topic = image_topic_by_id(&c->image, topic_id);
     const struct partition_image *p = topic_partition(topic, index);

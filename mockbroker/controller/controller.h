@@ -86,7 +86,12 @@ static inline bool is_local_error(int code)
 }
 
 /* One change of a config. */
-enum config_op { CONFIG_OP_SET = 0, CONFIG_OP_DELETE = 1, CONFIG_OP_APPEND = 2, CONFIG_OP_SUBTRACT = 3 };
+enum config_op {
+    CONFIG_OP_SET = 0,
+    CONFIG_OP_DELETE = 1,
+    CONFIG_OP_APPEND = 2,
+    CONFIG_OP_SUBTRACT = 3
+};
 struct config_change {
     struct str name;
     int op;
@@ -102,7 +107,7 @@ int controller_alter_configs(struct controller *controller, int type, struct str
 
 enum { PRODUCER_ID_BLOCK = 1000 };
 /* A block of PRODUCER_ID_BLOCK ids for a broker; kept over restarts. */
-int controller_allocate_producer_ids(struct controller *controller, int32_t broker,
-                                     int64_t *first, cafka_error *err);
+int controller_allocate_producer_ids(struct controller *controller, int32_t broker, int64_t *first,
+                                     cafka_error *err);
 
 #endif

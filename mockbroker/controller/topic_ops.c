@@ -49,7 +49,8 @@ static int check_assignment(const struct controller *c, const int32_t *ids, int3
 {
     static const int code = ERR_INVALID_REPLICA_ASSIGNMENT;
     if (count <= 0)
-        return error_set(err, code, "The manual partition assignment includes an empty replica list.");
+        return error_set(err, code,
+                         "The manual partition assignment includes an empty replica list.");
     for (int32_t i = 0; i < count; i++) {
         if (!image_broker(&c->image, ids[i]))
             return error_set(err, code,
@@ -132,8 +133,8 @@ static int place_as_told(struct controller *c, const new_topic *topic, struct ar
 }
 
 /* Let the placer choose; `count` partitions of `replicas` each. */
-static int place_striped(struct controller *c, int32_t count, int32_t replicas,
-                         struct arena *arena, struct placement *out, cafka_error *err)
+static int place_striped(struct controller *c, int32_t count, int32_t replicas, struct arena *arena,
+                         struct placement *out, cafka_error *err)
 {
     struct placer *placer = NULL;
     cafka_error why = {0};
@@ -286,8 +287,8 @@ static int check_name(const struct controller *c, struct str name, cafka_error *
 static int describe_configs(const struct controller *c, const struct config_entry *entries,
                             size_t count, struct arena *arena, create_result *out, cafka_error *err)
 {
-    struct config_image overrides = {
-        .entries = (struct config_entry *)entries, .entry_count = (int32_t)count};
+    struct config_image overrides = {.entries = (struct config_entry *)entries,
+                                     .entry_count = (int32_t)count};
     out->configs = arena_calloc(arena, topic_config_def_count, sizeof *out->configs);
     if (!out->configs)
         return no_memory(err);
@@ -299,8 +300,9 @@ static int describe_configs(const struct controller *c, const struct config_entr
         enum config_source source;
         struct str value = topic_config_text(def, &c->config, &overrides, false, &source, arena);
         out->configs[out->configs_count++] =
-            (struct create_topics_response_creatable_topic_configs){
-                .name = str_of(def->name), .value = value, .config_source = (int8_t)source};
+            (struct create_topics_response_creatable_topic_configs){.name = str_of(def->name),
+                                                                    .value = value,
+                                                                    .config_source = (int8_t)source};
     }
     return CAFKA_OK;
 }
@@ -389,8 +391,9 @@ int controller_create_topics(struct controller *c, const struct create_topics_re
         result->error_message = (struct str){0};
         size_t before = records.count;
         cafka_error why = {0};
-        int code = refuse_or_create(c, &in->topics[i], repeats_are_many(&names, name.data, name.size),
-                                    too_many, &records, arena, result, &why);
+        int code =
+            refuse_or_create(c, &in->topics[i], repeats_are_many(&names, name.data, name.size),
+                             too_many, &records, arena, result, &why);
         if (!code)
             continue;
         if (is_local_error(code))
@@ -450,8 +453,8 @@ static int check_doomed(const struct controller *c, const struct doom *all, cons
     if (repeated)
         return error_set(err, ERR_INVALID_REQUEST, "Duplicate topic %s.",
                          d->name.data ? "name" : "id");
-    *topic = d->name.data ? image_topic(&c->image, d->name)
-                          : image_topic_by_id(&c->image, d->topic_id);
+    *topic =
+        d->name.data ? image_topic(&c->image, d->name) : image_topic_by_id(&c->image, d->topic_id);
     if (!*topic)
         return d->name.data ? error_set(err, ERR_UNKNOWN_TOPIC_OR_PARTITION,
                                         "This server does not host this topic-partition.")
@@ -564,8 +567,8 @@ static int check_growth(const struct topic_image *topic, const growing *g, cafka
                          (int)added, (int)g->assignments_count);
     if (added > PARTITIONS_PER_REQUEST_MAX) /* more records than the controller writes at once */
         return error_set(err, ERR_UNKNOWN_SERVER_ERROR,
-                         "The attempt to create %d partition(s) for topic %s is too much.", (int)added,
-                         topic->name);
+                         "The attempt to create %d partition(s) for topic %s is too much.",
+                         (int)added, topic->name);
     return CAFKA_OK;
 }
 

@@ -108,11 +108,11 @@ static bool is_it(const struct wanted *w, struct str name, struct uuid id)
            (w->topic && !uuid_is_zero(id) && uuid_equal(id, w->topic->id));
 }
 
-#define NAMES_TOPIC(list, item_name, item_id)                    \
-    do {                                                         \
-        for (int32_t i = 0; i < (list##_count); i++)             \
-            if (is_it(&w, (list)[i].item_name, (item_id)))       \
-                return true;                                     \
+#define NAMES_TOPIC(list, item_name, item_id) \
+    do { \
+        for (int32_t i = 0; i < (list##_count); i++) \
+            if (is_it(&w, (list)[i].item_name, (item_id))) \
+                return true; \
     } while (0)
 
 static bool names_topic(const struct request_context *ctx, const char *name)
@@ -180,7 +180,8 @@ bool fault_apply(struct request_context *ctx)
     struct list *link, *after;
     if (list_empty(&rules->active))
         return false;
-    list_each(link, after, &rules->active) {
+    list_each(link, after, &rules->active)
+    {
         struct rule *rule = list_item(link, struct rule, link);
         if (!matches(rule, ctx) || rule->seen++ < rule->is.skip)
             continue;

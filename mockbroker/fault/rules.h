@@ -20,10 +20,10 @@ struct request_context;
 struct fault_rules;
 
 enum fault_action {
-    FAULT_ERROR,        /* answer `code`; the request is not handled */
-    FAULT_CLOSE,        /* close the connection; the request is not handled */
-    FAULT_CLOSE_AFTER,  /* handle it, and close instead of answering */
-    FAULT_DELAY         /* handle it, and answer `delay_ms` later */
+    FAULT_ERROR,       /* answer `code`; the request is not handled */
+    FAULT_CLOSE,       /* close the connection; the request is not handled */
+    FAULT_CLOSE_AFTER, /* handle it, and close instead of answering */
+    FAULT_DELAY        /* handle it, and answer `delay_ms` later */
 };
 
 struct fault_rule {

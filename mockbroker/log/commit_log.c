@@ -95,7 +95,8 @@ bool commit_log_producer_next(const struct commit_log *log, size_t *position,
     *out = (struct producer_info){
         .producer_id = entry->id,
         .epoch = entry->epoch,
-        .last_sequence = entry->batch_count ? entry->batches[entry->batch_count - 1].last_sequence : -1,
+        .last_sequence =
+            entry->batch_count ? entry->batches[entry->batch_count - 1].last_sequence : -1,
         .last_timestamp = entry->last_timestamp,
         .coordinator_epoch = entry->coordinator_epoch,
         .txn_start_offset = entry->txn_first_offset,
@@ -262,7 +263,8 @@ static int write_out(struct commit_log *log, const struct iovec *pieces, int cou
 }
 
 /* After the write: a marker may end a transaction. */
-static int take_update(struct commit_log *log, const struct producer_update *update, cafka_error *err)
+static int take_update(struct commit_log *log, const struct producer_update *update,
+                       cafka_error *err)
 {
     struct txn_span ended;
     int64_t stable_offset;

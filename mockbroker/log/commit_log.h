@@ -44,7 +44,7 @@ struct log_file {
 
 struct log_file *log_file_ref(struct log_file *file);
 void log_file_unref(struct log_file *file); /* takes NULL */
-void log_file_release(void *file);          /* the same, as stream_release_fn for stream_write_file() */
+void log_file_release(void *file); /* the same, as stream_release_fn for stream_write_file() */
 
 /* Bytes of one segment: whole batches from the front, the last perhaps cut. */
 struct log_slice {
@@ -59,15 +59,15 @@ void log_slice_fini(struct log_slice *slice); /* drops the reference */
 
 struct commit_log_options {
     struct log_shared *shared;
-    const char *directory;        /* made if it is not there */
+    const char *directory; /* made if it is not there */
     const char *topic;
     int32_t partition;
-    struct uuid topic_id;         /* zero: as partition.metadata says */
+    struct uuid topic_id; /* zero: as partition.metadata says */
     const struct log_config *config;
-    bool clean;                   /* the last run ended cleanly: trust the files */
-    int64_t recovery_point;       /* not clean: what is below it was synced */
-    int64_t log_start_offset;     /* from the checkpoint */
-    int64_t high_watermark;       /* from the checkpoint */
+    bool clean;               /* the last run ended cleanly: trust the files */
+    int64_t recovery_point;   /* not clean: what is below it was synced */
+    int64_t log_start_offset; /* from the checkpoint */
+    int64_t high_watermark;   /* from the checkpoint */
 };
 
 /*
@@ -77,7 +77,8 @@ struct commit_log_options {
  * Errors:  CAFKA_ERR_IO, CAFKA_ERR_MEMORY
  *          ERR_INCONSISTENT_TOPIC_ID  the directory belongs to another topic id
  */
-int commit_log_open(struct commit_log **out, const struct commit_log_options *options, cafka_error *err);
+int commit_log_open(struct commit_log **out, const struct commit_log_options *options,
+                    cafka_error *err);
 
 /* Flush, take a producer snapshot, trim the indexes: after it the clean mark is justified. The log stays open. */
 int commit_log_seal(struct commit_log *log, cafka_error *err);
@@ -191,7 +192,8 @@ struct aborted_transaction {
     int64_t producer_id, first_offset;
 };
 int commit_log_aborted(struct commit_log *log, int64_t fetch_offset, const struct log_slice *slice,
-                       struct aborted_transaction **out, size_t *count, cafka_error *err); /* mem_free */
+                       struct aborted_transaction **out, size_t *count,
+                       cafka_error *err); /* mem_free */
 
 struct timestamp_offset {
     int64_t timestamp, offset; /* -1, -1: none */
@@ -223,7 +225,8 @@ struct producer_info {
     int32_t coordinator_epoch;
     int64_t txn_start_offset; /* -1: none open */
 };
-bool commit_log_producer_next(const struct commit_log *log, size_t *position, struct producer_info *out);
+bool commit_log_producer_next(const struct commit_log *log, size_t *position,
+                              struct producer_info *out);
 
 /* --- change --- */
 

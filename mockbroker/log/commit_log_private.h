@@ -69,7 +69,8 @@ int commit_log_save_epochs(struct commit_log *log, cafka_error *err);
 /* Snapshots: write one of the present state, unless there is one; forget and remove. */
 int commit_log_take_snapshot(struct commit_log *log, bool sync, cafka_error *err);
 int commit_log_note_snapshot(struct commit_log *log, int64_t offset, cafka_error *err);
-void commit_log_drop_snapshots(struct commit_log *log, int64_t from, int64_t below); /* from <= offset < below */
+void commit_log_drop_snapshots(struct commit_log *log, int64_t from,
+                               int64_t below); /* from <= offset < below */
 /* Bring the producer state to `offset`: the newest snapshot that serves, then the batches behind it. */
 int commit_log_rebuild_producers(struct commit_log *log, int64_t offset, cafka_error *err);
 

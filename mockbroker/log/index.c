@@ -35,8 +35,8 @@ void index_fini(struct log_index *index, const cafka_env *env)
     index->count = index->capacity = 0;
 }
 
-static int open_file(struct log_index *index, const cafka_env *env, const char *path, unsigned flags,
-                     cafka_error *err)
+static int open_file(struct log_index *index, const cafka_env *env, const char *path,
+                     unsigned flags, cafka_error *err)
 {
     if (index->handle)
         return CAFKA_OK;
@@ -68,7 +68,8 @@ int index_sanity(const struct log_index *index, const cafka_env *env, const char
         return log_io_error(err, rc, "looking at", path);
     size_t size = entry_size(index);
     if (info.size % (int64_t)size)
-        return error_set(err, CAFKA_ERR_CORRUPT, "the size of %s fits no whole number of entries", path);
+        return error_set(err, CAFKA_ERR_CORRUPT, "the size of %s fits no whole number of entries",
+                         path);
     if (!info.size)
         return CAFKA_OK;
 
@@ -173,9 +174,10 @@ int index_reset(struct log_index *index, const cafka_env *env, const char *path,
     bool active = index->active;
     size_t capacity = index->capacity;
     index_fini(index, env);
-    int rc = env->file_open(env, path,
-                            CAFKA_FILE_READ | CAFKA_FILE_WRITE | CAFKA_FILE_CREATE | CAFKA_FILE_TRUNCATE,
-                            &index->handle);
+    int rc =
+        env->file_open(env, path,
+                       CAFKA_FILE_READ | CAFKA_FILE_WRITE | CAFKA_FILE_CREATE | CAFKA_FILE_TRUNCATE,
+                       &index->handle);
     if (rc < 0) {
         index->handle = NULL;
         return log_io_error(err, rc, "emptying", path);

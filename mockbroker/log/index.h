@@ -18,8 +18,8 @@ enum index_kind { INDEX_OFFSET, INDEX_TIME };
 
 struct log_index {
     enum index_kind kind;
-    bool loaded;   /* count is known */
-    bool active;   /* takes entries */
+    bool loaded; /* count is known */
+    bool active; /* takes entries */
     int64_t base_offset;
     size_t count;
     size_t capacity; /* entries that an active one may hold */

@@ -57,7 +57,8 @@ int leader_epochs_save(struct leader_epochs *epochs, const cafka_env *env, const
     return rc;
 }
 
-int leader_epochs_assign(struct leader_epochs *epochs, int32_t epoch, int64_t offset, cafka_error *err)
+int leader_epochs_assign(struct leader_epochs *epochs, int32_t epoch, int64_t offset,
+                         cafka_error *err)
 {
     if (epoch < 0)
         return CAFKA_OK;

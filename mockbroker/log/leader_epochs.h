@@ -25,7 +25,8 @@ int leader_epochs_save(struct leader_epochs *epochs, const cafka_env *env, const
                        cafka_error *err);
 
 /* Epoch `epoch` begins at `offset`, unless that is known already. Later entries give way. */
-int leader_epochs_assign(struct leader_epochs *epochs, int32_t epoch, int64_t offset, cafka_error *err);
+int leader_epochs_assign(struct leader_epochs *epochs, int32_t epoch, int64_t offset,
+                         cafka_error *err);
 void leader_epochs_truncate_end(struct leader_epochs *epochs, int64_t offset);
 void leader_epochs_truncate_start(struct leader_epochs *epochs, int64_t offset);
 void leader_epochs_clear(struct leader_epochs *epochs);

@@ -85,8 +85,8 @@ int log_read_at(const cafka_env *env, cafka_env_file *file, void *into, size_t s
 {
     *got = 0;
     while (*got < size) {
-        ssize_t n = env->file_read(env, file, (uint8_t *)into + *got, size - *got,
-                                   offset + (int64_t)*got);
+        ssize_t n =
+            env->file_read(env, file, (uint8_t *)into + *got, size - *got, offset + (int64_t)*got);
         if (n == -EINTR)
             continue;
         if (n < 0)

@@ -30,12 +30,14 @@ struct log_shared {
     int64_t producer_id_expiration_check_interval_ms;
 };
 
-int log_shared_new(struct log_shared **out, const cafka_env *env, struct log words, cafka_error *err);
+int log_shared_new(struct log_shared **out, const cafka_env *env, struct log words,
+                   cafka_error *err);
 void log_shared_free(struct log_shared *shared); /* takes NULL */
 /* Large batches are rare: give back what one of them left. */
 void log_shared_relax(struct log_shared *shared);
 
-void log_path(const char *directory, int64_t base_offset, const char *suffix, char out[LOG_PATH_SIZE]);
+void log_path(const char *directory, int64_t base_offset, const char *suffix,
+              char out[LOG_PATH_SIZE]);
 void log_join(const char *directory, const char *name, char out[LOG_PATH_SIZE]);
 
 /* An I/O error with words; the code is ERR_KAFKA_STORAGE_ERROR if a request runs into it. */

@@ -358,7 +358,8 @@ static int write_checkpoint(struct log_manager *manager, enum checkpoint which,
         int64_t offset = value(open->log);
         if (which != START_OFFSETS || offset > 0)
             /* room for all. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-            entries[count++] = (struct offset_checkpoint_entry){str_of(open->topic), open->partition, offset};
+            entries[count++] =
+                (struct offset_checkpoint_entry){str_of(open->topic), open->partition, offset};
     }
     for (size_t i = 0; (e = map_next(&manager->remembered, &i));) {
         const char *space = strrchr(e->key, ' ');
@@ -366,8 +367,9 @@ static int write_checkpoint(struct log_manager *manager, enum checkpoint which,
         memcpy(&offset, (const char *)e->value + field, sizeof offset);
         if (which != START_OFFSETS || offset > 0)
             /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-            entries[count++] = (struct offset_checkpoint_entry){
-                {e->key, (size_t)(space - e->key)}, (int32_t)strtol(space + 1, NULL, 10), offset};
+            entries[count++] = (struct offset_checkpoint_entry){{e->key, (size_t)(space - e->key)},
+                                                                (int32_t)strtol(space + 1, NULL, 10),
+                                                                offset};
     }
     struct buffer text = {0};
     offset_checkpoint_write(&text, entries, count);
@@ -448,7 +450,8 @@ static int look_at_entry(void *user, const char *name)
     return finding->rc;
 }
 
-static int read_topic_id(struct log_manager *manager, struct found_partition *found, cafka_error *err)
+static int read_topic_id(struct log_manager *manager, struct found_partition *found,
+                         cafka_error *err)
 {
     enum { LIMIT = 4096 };
     char path[LOG_PATH_SIZE];
@@ -599,7 +602,8 @@ int log_manager_open(struct log_manager **out, const struct log_manager_options 
     manager->shared->producer_id_expiration_check_interval_ms =
         or_default(options->producer_id_expiration_check_interval_ms, 600000);
     manager->retention_interval_ms = or_default(options->retention_check_interval_ms, 300000);
-    manager->checkpoint_interval_ms = or_default(options->flush_offset_checkpoint_interval_ms, 60000);
+    manager->checkpoint_interval_ms =
+        or_default(options->flush_offset_checkpoint_interval_ms, 60000);
     manager->high_watermark_interval_ms =
         or_default(options->high_watermark_checkpoint_interval_ms, 5000);
     int64_t now_ms = env_now_ms(manager->env);
@@ -791,7 +795,8 @@ static int64_t remove_directories(struct log_manager *manager, int64_t now_ms)
 {
     int64_t next = INT64_MAX;
     struct list *link, *after;
-    list_each(link, after, &manager->doomed) {
+    list_each(link, after, &manager->doomed)
+    {
         struct doomed_directory *doomed = list_item(link, struct doomed_directory, link);
         if (doomed->due_ms > now_ms) {
             next = earlier(next, doomed->due_ms);
@@ -820,7 +825,8 @@ static void checkpoint_when_due(struct log_manager *manager, int64_t now_ms)
         manager->next_high_watermark_ms = now_ms + manager->high_watermark_interval_ms;
     }
     if (rc)
-        log_error(manager->words, "writing the checkpoints of %s: %s", manager->directory, err.message);
+        log_error(manager->words, "writing the checkpoints of %s: %s", manager->directory,
+                  err.message);
 }
 
 int64_t log_manager_tick(struct log_manager *manager, int64_t now_ms)

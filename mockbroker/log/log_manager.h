@@ -20,17 +20,17 @@ struct log_manager;
 
 struct log_manager_options {
     const cafka_env *env;
-    struct log log;              /* where words go */
-    const char *directory;       /* made if it is not there */
+    struct log log;        /* where words go */
+    const char *directory; /* made if it is not there */
     int32_t broker_id;
-    const char *cluster_id;      /* 22 characters; NULL: as meta.properties says, else a random one */
-    int64_t broker_epoch;        /* for the clean mark; -1 */
+    const char *cluster_id; /* 22 characters; NULL: as meta.properties says, else a random one */
+    int64_t broker_epoch;   /* for the clean mark; -1 */
     /* Broker configs; 0 means the default. */
     int64_t retention_check_interval_ms;         /* log.retention.check.interval.ms 300000 */
     int64_t initial_task_delay_ms;               /* log.initial.task.delay.ms 30000 */
     int64_t flush_offset_checkpoint_interval_ms; /* log.flush.offset.checkpoint.interval.ms 60000 */
     int64_t high_watermark_checkpoint_interval_ms; /* replica.high.watermark.checkpoint.interval.ms 5000 */
-    int64_t producer_id_expiration_ms;           /* producer.id.expiration.ms 86400000 */
+    int64_t producer_id_expiration_ms;             /* producer.id.expiration.ms 86400000 */
     int64_t producer_id_expiration_check_interval_ms; /* 600000 */
 };
 

@@ -53,8 +53,8 @@ int commit_log_read(struct commit_log *log, int64_t offset, int64_t end_offset, 
     *out = (struct log_slice){0};
     if (offset < log->start_offset || offset > log->end_offset)
         return error_set(err, ERR_OFFSET_OUT_OF_RANGE,
-                         "offset %" PRId64 " of %s-%d is outside [%" PRId64 ", %" PRId64 "]", offset,
-                         log->topic, log->partition, log->start_offset, log->end_offset);
+                         "offset %" PRId64 " of %s-%d is outside [%" PRId64 ", %" PRId64 "]",
+                         offset, log->topic, log->partition, log->start_offset, log->end_offset);
     if (offset >= end_offset)
         return CAFKA_OK;
     cafka_error reason = {0};
@@ -278,8 +278,8 @@ int commit_log_find_max_timestamp(struct commit_log *log, struct timestamp_offse
     struct batch_place place;
     if (!rc)
         rc = segment_find(where, log->env,
-                          best.offset < where->base_offset ? where->base_offset : best.offset, &place,
-                          &reason);
+                          best.offset < where->base_offset ? where->base_offset : best.offset,
+                          &place, &reason);
     if (!rc)
         rc = find_in_batch(log, where, &place, place.header.max_timestamp, 0, out, &reason);
     log_shared_relax(log->shared);

@@ -132,15 +132,15 @@ static int clear_leftovers(struct commit_log *log, cafka_error *err)
         const char *name = names.items[i];
         int64_t base = log_file_base_offset(str_of(name));
         bool stale = ends_with(name, ".deleted") || ends_with(name, ".cleaned") ||
-                     ends_with(name, ".tmp") ||
-                     (ends_with(name, ".swap") && base >= first_cleaned);
+                     ends_with(name, ".tmp") || (ends_with(name, ".swap") && base >= first_cleaned);
         if (stale)
             rc = remove_name(log, name, err);
         else if (base_of(name, ".log.swap") >= 0)
             rc = finish_swap(log, &names, base, err);
         changed |= stale || ends_with(name, ".swap");
     }
-    for (size_t i = 0; !rc && changed && i < names.count; i++) /* indexes of a .swap without its log */
+    for (size_t i = 0; !rc && changed && i < names.count;
+         i++) /* indexes of a .swap without its log */
         if (ends_with(names.items[i], ".swap"))
             rc = remove_name(log, names.items[i], err);
     names_fini(&names);
@@ -209,7 +209,8 @@ static int replay_batch(void *user, struct bytes batch, const struct batch_heade
     struct replay *replay = user;
     struct commit_log *log = replay->log;
     struct producer_update update;
-    if (header->base_offset >= replay->below || batch_last_offset(header) < log->producers.end_offset)
+    if (header->base_offset >= replay->below ||
+        batch_last_offset(header) < log->producers.end_offset)
         return CAFKA_OK;
     int rc = producer_update_of(&update, batch, header, err);
     if (!rc)
@@ -231,7 +232,8 @@ static int recover_batch(void *user, struct bytes batch, const struct batch_head
     int rc = replay_batch(user, batch, header, err);
     if (!rc && header->magic == BATCH_MAGIC &&
         header->leader_epoch > leader_epochs_latest(&replay->log->epochs))
-        rc = leader_epochs_assign(&replay->log->epochs, header->leader_epoch, header->base_offset, err);
+        rc = leader_epochs_assign(&replay->log->epochs, header->leader_epoch, header->base_offset,
+                                  err);
     return rc;
 }
 
@@ -327,9 +329,9 @@ static int add_snapshot_state(struct commit_log *log, int64_t offset, cafka_erro
         char path[LOG_PATH_SIZE];
         log_path(log->directory, snapshot, ".snapshot", path);
         cafka_error reason = {0};
-        int rc = producer_state_load(&log->producers, log->env, path, snapshot,
-                                     env_wall_ms(log->env), log->shared->producer_id_expiration_ms,
-                                     &reason);
+        int rc =
+            producer_state_load(&log->producers, log->env, path, snapshot, env_wall_ms(log->env),
+                                log->shared->producer_id_expiration_ms, &reason);
         if (!rc)
             return CAFKA_OK;
         if (rc == CAFKA_ERR_MEMORY)
@@ -354,7 +356,8 @@ int commit_log_rebuild_producers(struct commit_log *log, int64_t offset, cafka_e
         struct batch_place place;
         if (log->producers.end_offset > log->segments[i]->base_offset) {
             rc = segment_find(log->segments[i], log->env, log->producers.end_offset, &place, NULL);
-            from = rc ? 0 : place.position; /* no index yet: from the front, known ones are skipped */
+            from =
+                rc ? 0 : place.position; /* no index yet: from the front, known ones are skipped */
         }
         rc = segment_scan(log->segments[i], log->env, from, &log->shared->packed, replay_batch,
                           &replay, &valid, err);
@@ -470,7 +473,8 @@ static int settle_topic_id(struct commit_log *log, cafka_error *err)
     return CAFKA_OK;
 }
 
-static int find_end(struct commit_log *log, const struct commit_log_options *options, cafka_error *err)
+static int find_end(struct commit_log *log, const struct commit_log_options *options,
+                    cafka_error *err)
 {
     int rc = CAFKA_OK;
     log->end_offset = log->start_offset;
@@ -479,7 +483,8 @@ static int find_end(struct commit_log *log, const struct commit_log_options *opt
         if (rc)
             return rc;
         if (log->end_offset < log->start_offset) {
-            log_warn(log->shared->words, "%s ends below its log start offset and begins anew at %" PRId64,
+            log_warn(log->shared->words,
+                     "%s ends below its log start offset and begins anew at %" PRId64,
                      log->directory, log->start_offset);
             rc = drop_segments(log, 0, err);
         }
@@ -539,7 +544,8 @@ static int load(struct commit_log *log, const struct commit_log_options *options
     return rc ? rc : settle_state(log, options, err);
 }
 
-int commit_log_open(struct commit_log **out, const struct commit_log_options *options, cafka_error *err)
+int commit_log_open(struct commit_log **out, const struct commit_log_options *options,
+                    cafka_error *err)
 {
     if (strlen(options->directory) > LOG_DIRECTORY_MAX)
         return error_set(err, CAFKA_ERR_IO, "the path %s is too long", options->directory);

@@ -34,7 +34,8 @@ int commit_log_note_snapshot(struct commit_log *log, int64_t offset, cafka_error
 
 int commit_log_take_snapshot(struct commit_log *log, bool sync, cafka_error *err)
 {
-    int64_t newest = log->snapshot_count ? log->snapshots[log->snapshot_count - 1] : log->start_offset;
+    int64_t newest =
+        log->snapshot_count ? log->snapshots[log->snapshot_count - 1] : log->start_offset;
     int64_t offset = log->producers.end_offset;
     if (offset <= newest)
         return CAFKA_OK;
@@ -143,8 +144,8 @@ int commit_log_advance_start(struct commit_log *log, int64_t offset, cafka_error
 {
     if (offset > log->high_watermark)
         return error_set(err, ERR_OFFSET_OUT_OF_RANGE,
-                         "offset %" PRId64 " is above the high watermark %" PRId64 " of %s-%d", offset,
-                         log->high_watermark, log->topic, log->partition);
+                         "offset %" PRId64 " is above the high watermark %" PRId64 " of %s-%d",
+                         offset, log->high_watermark, log->topic, log->partition);
     return commit_log_answer(log, move_start(log, offset, err), err);
 }
 
@@ -170,7 +171,8 @@ static bool is_beyond_size(struct commit_log *log, struct segment *segment, int6
     return true;
 }
 
-static bool is_too_old(struct commit_log *log, struct segment *segment, int64_t next, int64_t *excess)
+static bool is_too_old(struct commit_log *log, struct segment *segment, int64_t next,
+                       int64_t *excess)
 {
     (void)next, (void)excess;
     int64_t largest;
@@ -278,7 +280,8 @@ int commit_log_flush(struct commit_log *log, cafka_error *err)
 int commit_log_seal(struct commit_log *log, cafka_error *err)
 {
     if (log->failed)
-        return error_set(err, ERR_KAFKA_STORAGE_ERROR, "%s was closed after an error", log->directory);
+        return error_set(err, ERR_KAFKA_STORAGE_ERROR, "%s was closed after an error",
+                         log->directory);
     int rc = segment_finish(active_segment(log), log->env, true, err);
     if (!rc)
         rc = sync_segments(log, log->segment_count, err);
@@ -301,7 +304,8 @@ static int64_t earlier(int64_t a, int64_t b)
 static int64_t remove_doomed(struct commit_log *log, int64_t now_ms)
 {
     struct list *link, *after;
-    list_each(link, after, &log->doomed) {
+    list_each(link, after, &log->doomed)
+    {
         struct doomed_segment *doomed = list_item(link, struct doomed_segment, link);
         if (doomed->due_ms > now_ms)
             return doomed->due_ms;

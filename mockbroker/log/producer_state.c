@@ -72,8 +72,8 @@ void producer_state_clear(struct producer_state *state, int64_t end_offset)
 
 /* --- reading a batch --- */
 
-static int read_marker(struct producer_update *out, struct bytes batch, const struct batch_header *h,
-                       cafka_error *err)
+static int read_marker(struct producer_update *out, struct bytes batch,
+                       const struct batch_header *h, cafka_error *err)
 {
     struct record_iter it;
     struct bytes records = {batch.data + RECORD_BATCH_OVERHEAD, batch.size - RECORD_BATCH_OVERHEAD};
@@ -104,8 +104,8 @@ static int read_marker(struct producer_update *out, struct bytes batch, const st
     return CAFKA_OK;
 }
 
-int producer_update_of(struct producer_update *out, struct bytes batch, const struct batch_header *h,
-                       cafka_error *err)
+int producer_update_of(struct producer_update *out, struct bytes batch,
+                       const struct batch_header *h, cafka_error *err)
 {
     *out = (struct producer_update){
         .producer_id = h->producer_id,
@@ -172,14 +172,15 @@ static int check_sequence(const struct producer_entry *entry, const struct produ
         (!update->base_sequence && last == INT32_MAX))
         return CAFKA_OK;
     return error_set(err, ERR_OUT_OF_ORDER_SEQUENCE_NUMBER,
-                     "sequence %d of producer %" PRId64 " does not follow %d", update->base_sequence,
-                     entry->id, last);
+                     "sequence %d of producer %" PRId64 " does not follow %d",
+                     update->base_sequence, entry->id, last);
 }
 
 int producer_state_check(const struct producer_state *state, const struct producer_update *update,
                          bool client, bool verified, cafka_error *err)
 {
-    static const struct producer_entry nobody = {.epoch = -1, .coordinator_epoch = -1,
+    static const struct producer_entry nobody = {.epoch = -1,
+                                                 .coordinator_epoch = -1,
                                                  .txn_first_offset = -1};
     const struct producer_entry *entry = producer_state_find(state, update->producer_id);
     if (!entry)

@@ -70,8 +70,8 @@ void producer_state_fini(struct producer_state *state);
 void producer_state_clear(struct producer_state *state, int64_t end_offset);
 
 /* From a batch; a control batch is opened for its marker. Unknown control records: producer_id -1. */
-int producer_update_of(struct producer_update *out, struct bytes batch, const struct batch_header *h,
-                       cafka_error *err);
+int producer_update_of(struct producer_update *out, struct bytes batch,
+                       const struct batch_header *h, cafka_error *err);
 
 const struct producer_entry *producer_state_find(const struct producer_state *state, int64_t id);
 

@@ -311,8 +311,8 @@ int segment_find(struct segment *segment, const cafka_env *env, int64_t offset,
     return rc;
 }
 
-int segment_read_batch(struct segment *segment, const cafka_env *env, const struct batch_place *place,
-                       struct buffer *out, cafka_error *err)
+int segment_read_batch(struct segment *segment, const cafka_env *env,
+                       const struct batch_place *place, struct buffer *out, cafka_error *err)
 {
     size_t size = batch_size(&place->header), got;
     buffer_clear(out);
@@ -348,7 +348,8 @@ static void take_next_offset(void *user, const struct batch_header *header)
     *next = batch_last_offset(header) + 1;
 }
 
-int segment_next_offset(struct segment *segment, const cafka_env *env, int64_t *out, cafka_error *err)
+int segment_next_offset(struct segment *segment, const cafka_env *env, int64_t *out,
+                        cafka_error *err)
 {
     int rc = with_index(segment, env, &segment->offsets, index_load, err);
     if (rc)
@@ -551,7 +552,8 @@ static int find_largest(struct segment *segment, const cafka_env *env, cafka_err
         ptrdiff_t at = offset_index_find(segment->offsets.map, segment->offsets.count,
                                          segment->base_offset, segment->largest.offset);
         if (at >= 0)
-            position = offset_index_get(segment->offsets.map, (size_t)at, segment->base_offset).position;
+            position =
+                offset_index_get(segment->offsets.map, (size_t)at, segment->base_offset).position;
     }
     return segment_walk_headers(segment, env, position, take_header_time, segment, err);
 }
@@ -568,11 +570,13 @@ int segment_truncate(struct segment *segment, const cafka_env *env, const struct
         return rc;
 
     size_t kept = segment->offsets.count;
-    while (kept && offset_index_get(segment->offsets.map, kept - 1, segment->base_offset).offset >= offset)
+    while (kept &&
+           offset_index_get(segment->offsets.map, kept - 1, segment->base_offset).offset >= offset)
         kept--;
     index_cut(&segment->offsets, kept);
     kept = segment->times.count;
-    while (kept && time_index_get(segment->times.map, kept - 1, segment->base_offset).offset >= offset)
+    while (kept &&
+           time_index_get(segment->times.map, kept - 1, segment->base_offset).offset >= offset)
         kept--;
     index_cut(&segment->times, kept);
 

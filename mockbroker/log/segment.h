@@ -29,8 +29,8 @@ struct segment {
     struct txn_index txns;
     struct time_index_entry largest; /* timestamp so far and its offset; valid if largest_known */
     bool largest_known;
-    bool first_known;          /* first_timestamp is; false while empty, too */
-    int64_t first_timestamp;   /* of the first batch: its maximum */
+    bool first_known;        /* first_timestamp is; false while empty, too */
+    int64_t first_timestamp; /* of the first batch: its maximum */
     int64_t created_ms;
     int64_t jitter_ms;
     int64_t bytes_since_entry; /* appended since the last index entry */
@@ -90,10 +90,11 @@ static inline int64_t batch_place_next(const struct batch_place *place)
     return place->position + (int64_t)batch_size(&place->header);
 }
 /* A whole batch into a buffer (cleared first). */
-int segment_read_batch(struct segment *segment, const cafka_env *env, const struct batch_place *place,
-                       struct buffer *out, cafka_error *err);
+int segment_read_batch(struct segment *segment, const cafka_env *env,
+                       const struct batch_place *place, struct buffer *out, cafka_error *err);
 /* The offset behind the last batch (the base, if empty), from the index's last entry on. */
-int segment_next_offset(struct segment *segment, const cafka_env *env, int64_t *out, cafka_error *err);
+int segment_next_offset(struct segment *segment, const cafka_env *env, int64_t *out,
+                        cafka_error *err);
 
 /* Largest timestamp so far ({-1, base}: none). */
 int segment_largest(struct segment *segment, const cafka_env *env, struct time_index_entry *out,
@@ -136,7 +137,8 @@ int segment_note_aborted(struct segment *segment, const cafka_env *env, const st
                          int64_t stable_offset, cafka_error *err);
 
 /* The four files get `suffix` (".deleted") behind their names; then, without it, they are removed. */
-int segment_rename_away(struct segment *segment, const cafka_env *env, const char *suffix, cafka_error *err);
+int segment_rename_away(struct segment *segment, const cafka_env *env, const char *suffix,
+                        cafka_error *err);
 int segment_remove_files(const cafka_env *env, const char *directory, int64_t base_offset,
                          const char *suffix, cafka_error *err);
 

@@ -62,8 +62,7 @@ int txn_index_prepare(struct txn_index *index, const cafka_env *env, const char 
     if (rc || index->count < index->capacity)
         return rc;
     size_t capacity = index->capacity ? 2 * index->capacity : 4;
-    struct txn_index_entry *entries =
-        mem_recalloc(index->entries, capacity, sizeof *index->entries);
+    struct txn_index_entry *entries = mem_recalloc(index->entries, capacity, sizeof *index->entries);
     if (!entries)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for %zu aborted transactions", capacity);
     index->entries = entries;
@@ -75,7 +74,8 @@ int txn_index_add(struct txn_index *index, const cafka_env *env, const char *pat
                   const struct txn_index_entry *entry, cafka_error *err)
 {
     cafka_env_file *file;
-    int rc = env->file_open(env, path, CAFKA_FILE_READ | CAFKA_FILE_WRITE | CAFKA_FILE_CREATE, &file);
+    int rc =
+        env->file_open(env, path, CAFKA_FILE_READ | CAFKA_FILE_WRITE | CAFKA_FILE_CREATE, &file);
     if (rc < 0)
         return log_io_error(err, rc, "opening", path);
     uint8_t bytes[TXN_INDEX_ENTRY_SIZE];

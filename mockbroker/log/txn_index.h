@@ -17,7 +17,8 @@ struct txn_index {
 };
 
 void txn_index_fini(struct txn_index *index);
-int txn_index_load(struct txn_index *index, const cafka_env *env, const char *path, cafka_error *err);
+int txn_index_load(struct txn_index *index, const cafka_env *env, const char *path,
+                   cafka_error *err);
 /* Make room in memory and load, so that txn_index_add() can fail by the disk only. */
 int txn_index_prepare(struct txn_index *index, const cafka_env *env, const char *path,
                       cafka_error *err);
@@ -26,6 +27,7 @@ int txn_index_add(struct txn_index *index, const cafka_env *env, const char *pat
 /* Drop entries whose marker is at or above `offset`; an empty file is removed. */
 int txn_index_truncate(struct txn_index *index, const cafka_env *env, const char *path,
                        int64_t offset, cafka_error *err);
-int txn_index_sync(struct txn_index *index, const cafka_env *env, const char *path, cafka_error *err);
+int txn_index_sync(struct txn_index *index, const cafka_env *env, const char *path,
+                   cafka_error *err);
 
 #endif

@@ -81,8 +81,8 @@ int append_check_request(struct bytes records, int produce_version, cafka_error 
     if (produce_version < ZSTD_SINCE && !next_batch(&rest, &batch, NULL) &&
         batch.data[BATCH_MAGIC_AT] == BATCH_MAGIC && batch.size >= RECORD_BATCH_OVERHEAD &&
         (load_be16(batch.data + BATCH_ATTRIBUTES_AT) & BATCH_CODEC_MASK) == CODEC_ZSTD)
-        return error_set(err, ERR_UNSUPPORTED_COMPRESSION_TYPE,
-                         "zstd needs Produce version %d", ZSTD_SINCE);
+        return error_set(err, ERR_UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version %d",
+                         ZSTD_SINCE);
     return only_batch(records, &batch, err);
 }
 
@@ -104,7 +104,8 @@ static int check_header(const struct validation *v, const struct append_request 
     bool client = request->origin == APPEND_CLIENT;
     if (client && h->base_offset)
         return error_set(err, ERR_INVALID_RECORD,
-                         "the base offset of a batch from a client is 0, not %" PRId64, h->base_offset);
+                         "the base offset of a batch from a client is 0, not %" PRId64,
+                         h->base_offset);
     if (batch.size > (size_t)v->config->max_message_bytes) {
         result->log_start_offset = -1;
         return error_set(err, ERR_MESSAGE_TOO_LARGE, "a batch of %zu bytes; max.message.bytes is %d",
@@ -145,8 +146,7 @@ static int refuse(struct refusals *r, int32_t index, const struct buffer *words,
     struct append_result *result = r->result;
     if (result->record_error_count == r->capacity) {
         size_t capacity = r->capacity ? 2 * r->capacity : 4;
-        struct record_error *errors =
-            mem_recalloc(result->record_errors, capacity, sizeof *errors);
+        struct record_error *errors = mem_recalloc(result->record_errors, capacity, sizeof *errors);
         if (!errors)
             return error_set(err, CAFKA_ERR_MEMORY, "no memory for the errors of records");
         result->record_errors = errors;
@@ -240,7 +240,8 @@ static int list_refusals(const struct validation *v, struct bytes batch,
     struct buffer words = {0};
     struct record_iter it;
     struct record_view view;
-    int rc = batch_open(batch, h, shared->decompressor, LOG_INFLATE_LIMIT, &shared->inflated, &it, err);
+    int rc =
+        batch_open(batch, h, shared->decompressor, LOG_INFLATE_LIMIT, &shared->inflated, &it, err);
     while (!rc && !record_iter_next(&it, &view, NULL)) {
         judge(v, h, &view, &r, &words);
         if (words.size || words.failed)
@@ -348,7 +349,8 @@ static int rewrite_records(const struct validation *v, struct bytes batch, struc
     buffer_clear(plain);
     int32_t count = 0;
     *max_timestamp = -1;
-    int rc = batch_open(batch, h, shared->decompressor, LOG_INFLATE_LIMIT, &shared->inflated, &it, err);
+    int rc =
+        batch_open(batch, h, shared->decompressor, LOG_INFLATE_LIMIT, &shared->inflated, &it, err);
     int64_t base = 0;
     while (!rc && !(rc = record_iter_next(&it, &view, &reason))) {
         if (!count)
@@ -374,7 +376,8 @@ static int rewrite_records(const struct validation *v, struct bytes batch, struc
     return CAFKA_OK;
 }
 
-static int compress_records(const struct validation *v, int codec, struct bytes *out, cafka_error *err)
+static int compress_records(const struct validation *v, int codec, struct bytes *out,
+                            cafka_error *err)
 {
     struct log_shared *shared = v->shared;
     *out = bytes_of(shared->plain.data, shared->plain.size);
@@ -421,8 +424,8 @@ static int rebuild(const struct validation *v, struct bytes batch, int codec,
 }
 
 /* The batch as it came, but for its header. */
-static void keep(const struct validation *v, struct bytes batch, const struct batch_validation *seen,
-                 struct append_plan *plan)
+static void keep(const struct validation *v, struct bytes batch,
+                 const struct batch_validation *seen, struct append_plan *plan)
 {
     struct batch_header *h = &plan->header;
     plan->records = bytes_of(batch.data + RECORD_BATCH_OVERHEAD, batch.size - RECORD_BATCH_OVERHEAD);
@@ -449,8 +452,9 @@ int validate_append(const struct validation *v, const struct append_request *req
     batch.size = batch_size(h); /* a part of another one behind it is dropped */
 
     int codec = batch_codec(h);
-    int wanted = v->config->compression_type == LOG_COMPRESSION_PRODUCER ? codec
-                                                                         : v->config->compression_type;
+    int wanted = v->config->compression_type == LOG_COMPRESSION_PRODUCER
+                     ? codec
+                     : v->config->compression_type;
     if (batch_is_control(h)) /* markers are never compressed */
         wanted = codec;
     struct batch_validation seen;

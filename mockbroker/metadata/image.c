@@ -213,7 +213,8 @@ static struct partition_image *grow_to(struct topic_image *topic, int32_t index,
     if (index >= 0 && index < topic->partition_count)
         return &topic->partitions[index];
     if (index != topic->partition_count) {
-        error_set(err, CAFKA_ERR_PROTOCOL, "topic %s has no partition before %d", topic->name, index);
+        error_set(err, CAFKA_ERR_PROTOCOL, "topic %s has no partition before %d", topic->name,
+                  index);
         return NULL;
     }
     /* Powers of two, so that many partitions are not copied each time. */
@@ -247,7 +248,8 @@ static int apply_partition(struct image *image, const struct partition_record *r
     if (!rc)
         rc = set_ids(&p->isr, &p->isr_count, r->isr, r->isr_count, err);
     if (!rc)
-        rc = set_ids(&p->adding, &p->adding_count, r->adding_replicas, r->adding_replicas_count, err);
+        rc = set_ids(&p->adding, &p->adding_count, r->adding_replicas, r->adding_replicas_count,
+                     err);
     if (!rc)
         rc = set_ids(&p->removing, &p->removing_count, r->removing_replicas,
                      r->removing_replicas_count, err);
@@ -275,7 +277,8 @@ static int apply_partition_change(struct image *image, const struct partition_ch
     if (!rc && r->replicas_count >= 0 && r->replicas)
         rc = set_ids(&p->replicas, &p->replica_count, r->replicas, r->replicas_count, err);
     if (!rc && r->adding_replicas_count >= 0)
-        rc = set_ids(&p->adding, &p->adding_count, r->adding_replicas, r->adding_replicas_count, err);
+        rc = set_ids(&p->adding, &p->adding_count, r->adding_replicas, r->adding_replicas_count,
+                     err);
     if (!rc && r->removing_replicas_count >= 0)
         rc = set_ids(&p->removing, &p->removing_count, r->removing_replicas,
                      r->removing_replicas_count, err);

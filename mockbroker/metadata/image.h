@@ -73,7 +73,7 @@ struct config_image {
 };
 
 struct image {
-    int64_t offset; /* of the last record applied; -1: none */
+    int64_t offset;          /* of the last record applied; -1: none */
     struct map topics;       /* name -> struct topic_image */
     struct map topics_by_id; /* uuid -> the same */
     struct map brokers;      /* int64 id -> struct broker_image */

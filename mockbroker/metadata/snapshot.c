@@ -31,11 +31,12 @@ static int write_broker(const struct broker_image *broker, struct record_list *o
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for a metadata snapshot");
     for (int i = 0; i < broker->endpoint_count; i++) {
         const struct endpoint *from = &broker->endpoints[i];
-        r.end_points[r.end_points_count++] = (struct register_broker_record_broker_endpoint){
-            .name = str_of(from->name),
-            .host = str_of(from->host),
-            .port = from->port,
-            .security_protocol = from->security_protocol};
+        r.end_points[r.end_points_count++] =
+            (struct register_broker_record_broker_endpoint){.name = str_of(from->name),
+                                                            .host = str_of(from->host),
+                                                            .port = from->port,
+                                                            .security_protocol =
+                                                                from->security_protocol};
     }
     int rc = record_list_add(out, METADATA_REGISTER_BROKER, 3, &r, err);
     mem_free(r.end_points);

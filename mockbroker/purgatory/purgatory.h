@@ -64,7 +64,7 @@ struct deferred_queue {
     bool running;
 };
 void deferred_init(struct deferred_queue *q, struct loop *loop);
-void deferred_fini(struct deferred_queue *q); /* what waits is dropped */
+void deferred_fini(struct deferred_queue *q);                    /* what waits is dropped */
 void deferred_add(struct deferred_queue *q, struct deferred *d); /* linked already: nothing */
 void deferred_run(struct deferred_queue *q); /* until it is empty; nested calls do nothing */
 
@@ -74,7 +74,7 @@ struct delayed {
     void (*complete)(struct delayed *op, bool expired); /* once */
     /* the purgatory's */
     struct purgatory *purgatory; /* NULL: in none */
-    struct list all; /* in purgatory->ops */
+    struct list all;             /* in purgatory->ops */
     struct purgatory_watch *watches;
     struct timer timer;
     struct deferred deferred;

@@ -35,8 +35,7 @@ void partition_free(struct partition *partition)
     partition->leader_id = -1;
     partition_changed(partition);
     struct list *link, *after;
-    list_each(link, after, &partition->watches)
-        list_remove(link);
+    list_each(link, after, &partition->watches) list_remove(link);
     mem_free(partition->topic);
     mem_free(partition);
 }
@@ -124,8 +123,10 @@ static int32_t least_isr(const struct partition *partition)
 
 static void no_result(struct append_result *result)
 {
-    *result = (struct append_result){
-        .base_offset = -1, .last_offset = -1, .log_append_time_ms = -1, .log_start_offset = -1};
+    *result = (struct append_result){.base_offset = -1,
+                                     .last_offset = -1,
+                                     .log_append_time_ms = -1,
+                                     .log_start_offset = -1};
 }
 
 int partition_append(struct partition *partition, struct append_request *request, int acks,
@@ -211,9 +212,10 @@ static int read_slice(struct partition *partition, const struct read_request *re
 int partition_read(struct partition *partition, const struct read_request *request,
                    struct read_result *result, cafka_error *err)
 {
-    *result = (struct read_result){
-        .high_watermark = -1, .stable_offset = -1, .log_start_offset = -1};
-    int rc = partition_check_epoch(partition, request->current_leader_epoch, request->must_lead, err);
+    *result =
+        (struct read_result){.high_watermark = -1, .stable_offset = -1, .log_start_offset = -1};
+    int rc =
+        partition_check_epoch(partition, request->current_leader_epoch, request->must_lead, err);
     if (!rc && request->max_bytes < 0)
         rc = error_set(err, ERR_UNKNOWN_SERVER_ERROR, "a limit of %d bytes can't be",
                        request->max_bytes);
@@ -300,22 +302,19 @@ int partition_list_offset(struct partition *partition, const struct list_offset_
     int rc = partition_check_epoch(partition, request->current_leader_epoch, true, err);
     if (rc)
         return rc;
-    if (request->timestamp < 0 && (request->timestamp <= -SPECIALS ||
-                                   request->version < since[-request->timestamp]))
+    if (request->timestamp < 0 &&
+        (request->timestamp <= -SPECIALS || request->version < since[-request->timestamp]))
         return unsupported(request, err);
     int64_t start = commit_log_start_offset(partition->log);
     switch (request->timestamp) {
-    case TIMESTAMP_LATEST:
-        return latest(partition, request, out, err);
+    case TIMESTAMP_LATEST: return latest(partition, request, out, err);
     case TIMESTAMP_EARLIEST:
     case TIMESTAMP_EARLIEST_LOCAL:
         *out = (struct timestamp_offset){-1, start, commit_log_epoch_of(partition->log, start)};
         return CAFKA_OK;
     case TIMESTAMP_LATEST_TIERED: /* there is no tiered storage */
-    case TIMESTAMP_EARLIEST_PENDING_UPLOAD:
-        return CAFKA_OK;
-    default:
-        return by_time(partition, request, out, err);
+    case TIMESTAMP_EARLIEST_PENDING_UPLOAD: return CAFKA_OK;
+    default: return by_time(partition, request, out, err);
     }
 }
 

@@ -29,14 +29,14 @@ struct partition {
     char *topic;
     struct uuid topic_id;
     int32_t index;
-    int32_t leader_id;      /* -1: none */
+    int32_t leader_id; /* -1: none */
     int32_t leader_epoch;
     int64_t epoch_start_offset; /* end of the log when this broker began to lead */
     bool is_leader;
     int32_t isr_size, replica_count;
     struct commit_log *log; /* the log manager's */
     struct list watches;
-    void *user;             /* the broker's */
+    void *user; /* the broker's */
 };
 
 /* `log` must outlive the partition. */
@@ -51,10 +51,22 @@ int partition_become_leader(struct partition *partition, int32_t broker_id, int3
 void partition_become_follower(struct partition *partition, int32_t leader_id, int32_t epoch);
 
 /* Offsets. */
-static inline int64_t partition_start_offset(const struct partition *p) { return commit_log_start_offset(p->log); }
-static inline int64_t partition_end_offset(const struct partition *p) { return commit_log_end_offset(p->log); }
-static inline int64_t partition_high_watermark(const struct partition *p) { return commit_log_high_watermark(p->log); }
-static inline int64_t partition_stable_offset(const struct partition *p) { return commit_log_stable_offset(p->log); }
+static inline int64_t partition_start_offset(const struct partition *p)
+{
+    return commit_log_start_offset(p->log);
+}
+static inline int64_t partition_end_offset(const struct partition *p)
+{
+    return commit_log_end_offset(p->log);
+}
+static inline int64_t partition_high_watermark(const struct partition *p)
+{
+    return commit_log_high_watermark(p->log);
+}
+static inline int64_t partition_stable_offset(const struct partition *p)
+{
+    return commit_log_stable_offset(p->log);
+}
 
 /* Watch and stop. */
 void partition_watch(struct partition *partition, struct partition_watch *watch);
@@ -92,17 +104,17 @@ struct read_request {
     int32_t current_leader_epoch; /* -1: not checked */
     int32_t last_fetched_epoch;   /* -1: not checked */
     enum read_end end;
-    bool must_lead;               /* consumers below v11, and followers */
-    bool whole_batch;             /* the first non-empty partition of a fetch */
-    int32_t max_bytes;            /* negative: ERR_UNKNOWN_SERVER_ERROR, as 4.3.1 */
+    bool must_lead;    /* consumers below v11, and followers */
+    bool whole_batch;  /* the first non-empty partition of a fetch */
+    int32_t max_bytes; /* negative: ERR_UNKNOWN_SERVER_ERROR, as 4.3.1 */
 };
 
 struct read_result {
     int64_t high_watermark, stable_offset, log_start_offset; /* -1 after an error */
     bool diverging;
     struct epoch_end diverging_epoch;
-    struct log_slice slice;                 /* to be given to log_slice_fini() or handed on */
-    struct aborted_transaction *aborted;    /* READ_TO_STABLE_OFFSET only; allocated */
+    struct log_slice slice;              /* to be given to log_slice_fini() or handed on */
+    struct aborted_transaction *aborted; /* READ_TO_STABLE_OFFSET only; allocated */
     size_t aborted_count;
 };
 

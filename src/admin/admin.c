@@ -37,11 +37,12 @@ static void try_again(struct operation *op, const cafka_error *error)
     int64_t wait_ms = backoff_next(&op->backoff, client->env);
     if (op->throttle_ms > wait_ms)
         wait_ms = op->throttle_ms;
-    bool moved = protocol_error_refresh_metadata(error->code) || error->code == ERR_NOT_CONTROLLER ||
-                 error->code == CAFKA_ERR_TRANSPORT;
+    bool moved = protocol_error_refresh_metadata(error->code) ||
+                 error->code == ERR_NOT_CONTROLLER || error->code == CAFKA_ERR_TRANSPORT;
     if (moved)
         metadata_refresh(client->metadata);
-    if (op->once || op->attempts > op->admin->settings.retries || now_ms + wait_ms >= op->deadline_ms) {
+    if (op->once || op->attempts > op->admin->settings.retries ||
+        now_ms + wait_ms >= op->deadline_ms) {
         finish(op, error);
         return;
     }
@@ -69,7 +70,8 @@ static void on_done(struct call *call, const struct reply *reply)
         err.code = take_answer(op, reply, &err);
     if (!err.code)
         finish(op, NULL);
-    else if (err.code != CAFKA_ERR_CLOSED && err.code != CAFKA_ERR_MEMORY && err.flags & CAFKA_RETRIABLE)
+    else if (err.code != CAFKA_ERR_CLOSED && err.code != CAFKA_ERR_MEMORY &&
+             err.flags & CAFKA_RETRIABLE)
         try_again(op, &err);
     else
         finish(op, &err);
@@ -130,12 +132,14 @@ int admin_begin(struct cafka_admin *admin, int64_t timeout_ms, int64_t *deadline
 {
     error_clear(err);
     if (!admin || timeout_ms < -1)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "an admin client is needed, and a timeout that is -1 or more");
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "an admin client is needed, and a timeout that is -1 or more");
     int rc = client_usable(&admin->client, err);
     if (!rc)
         rc = client_may_wait(&admin->client, err);
-    *deadline = client_deadline(&admin->client,
-                                timeout_ms < 0 ? admin->settings.client.default_api_timeout_ms : timeout_ms);
+    *deadline = client_deadline(&admin->client, timeout_ms < 0
+                                                    ? admin->settings.client.default_api_timeout_ms
+                                                    : timeout_ms);
     return rc;
 }
 
@@ -163,7 +167,8 @@ int admin_run(struct cafka_admin *admin, struct operation *op, int64_t deadline,
     return op->error.code;
 }
 
-int admin_pause(struct cafka_admin *admin, struct backoff *backoff, int64_t deadline, cafka_error *err)
+int admin_pause(struct cafka_admin *admin, struct backoff *backoff, int64_t deadline,
+                cafka_error *err)
 {
     struct client *client = &admin->client;
     const cafka_env *env = client->env;
@@ -175,18 +180,21 @@ int admin_pause(struct cafka_admin *admin, struct backoff *backoff, int64_t dead
     env->event_close(env, event);
     if (rc != CAFKA_ERR_TIMEOUT)
         return rc;
-    return until < deadline ? CAFKA_OK : error_set(err, CAFKA_ERR_TIMEOUT, "the time for this call is over");
+    return until < deadline ? CAFKA_OK
+                            : error_set(err, CAFKA_ERR_TIMEOUT, "the time for this call is over");
 }
 
 /* --- small things that operations share --- */
 
-void admin_item_error(cafka_error *error, int code, struct str message, const char *kind, const char *name)
+void admin_item_error(cafka_error *error, int code, struct str message, const char *kind,
+                      const char *name)
 {
     error_clear(error);
     if (!code)
         return;
     if (message.size)
-        error_set(error, code, "%s %s: %s: %.*s", kind, name, cafka_error_name(code), STR_ARG(message));
+        error_set(error, code, "%s %s: %s: %.*s", kind, name, cafka_error_name(code),
+                  STR_ARG(message));
     else
         error_set(error, code, "%s %s: %s", kind, name, cafka_error_name(code));
 }
@@ -235,7 +243,8 @@ int cafka_admin_new(cafka_admin **out, const cafka_config *config, cafka_error *
 {
     error_clear(err);
     if (!out || !config)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "an admin client needs a place and a configuration");
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "an admin client needs a place and a configuration");
     struct cafka_admin *admin = mem_zalloc(sizeof *admin);
     if (!admin)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for an admin client");
@@ -275,7 +284,8 @@ int cafka_admin_close(cafka_admin *admin, int64_t timeout_ms, cafka_error *err)
 {
     error_clear(err);
     if (!admin || timeout_ms < -1)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "an admin client is needed, and a timeout that is -1 or more");
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "an admin client is needed, and a timeout that is -1 or more");
     int rc = client_not_forked(&admin->client, err);
     if (rc)
         return rc;

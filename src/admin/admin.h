@@ -61,15 +61,18 @@ int admin_run(struct cafka_admin *admin, struct operation *op, int64_t deadline,
 /* Check the handle and the timeout, clear err; ns of env->now. */
 int admin_begin(struct cafka_admin *admin, int64_t timeout_ms, int64_t *deadline, cafka_error *err);
 /* Sleep before another round; CAFKA_ERR_TIMEOUT when the deadline comes first. */
-int admin_pause(struct cafka_admin *admin, struct backoff *backoff, int64_t deadline, cafka_error *err);
+int admin_pause(struct cafka_admin *admin, struct backoff *backoff, int64_t deadline,
+                cafka_error *err);
 
 /* What a broker says about one thing: "topic orders: INVALID_PARTITIONS: …". */
-void admin_item_error(cafka_error *error, int code, struct str message, const char *kind, const char *name);
+void admin_item_error(cafka_error *error, int code, struct str message, const char *kind,
+                      const char *name);
 /* The first failure of `count` items that lie `stride` bytes apart, told with how many there are. */
 int admin_sum_up(const cafka_error *errors, size_t count, size_t stride, cafka_error *err);
 /* How long a broker may take for a change: what is left, but no longer than request.timeout.ms. */
 int32_t admin_broker_timeout_ms(const struct operation *op);
 
-void *admin_memory(struct operation *op, size_t count, size_t size, cafka_error *err); /* NULL: err is set */
+void *admin_memory(struct operation *op, size_t count, size_t size,
+                   cafka_error *err); /* NULL: err is set */
 
 #endif

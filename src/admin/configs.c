@@ -44,7 +44,8 @@ static int target_of(const cafka_resource *resource, int32_t *target, cafka_erro
     errno = 0;
     long id = strtol(resource->name, &end, 10);
     if (errno || *end || id < 0 || id > INT32_MAX)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "a broker is named by its number, not by '%s'", resource->name);
+        return error_set(err, CAFKA_ERR_ARGUMENT, "a broker is named by its number, not by '%s'",
+                         resource->name);
     *target = (int32_t)id;
     return CAFKA_OK;
 }
@@ -142,7 +143,8 @@ static int build_describe(struct operation *op, int version, cafka_error *err)
     for (size_t i = 0; i < part->count; i++) {
         if (!in_part(part, i))
             continue;
-        struct describe_configs_request_describe_configs_resource *r = &body->resources[body->resources_count++];
+        struct describe_configs_request_describe_configs_resource *r =
+            &body->resources[body->resources_count++];
         describe_configs_request_describe_configs_resource_init(r);
         r->resource_type = (int8_t)result->configs[i].type;
         r->resource_name = str_of(result->configs[i].name);
@@ -158,8 +160,8 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Version 0 says only whether a value is the default. */
-static int source_of(const struct describe_configs_response_describe_configs_resource_result *said, int version,
-                     int type)
+static int source_of(const struct describe_configs_response_describe_configs_resource_result *said,
+                     int version, int type)
 {
     if (version >= 1)
         return said->config_source;
@@ -168,7 +170,8 @@ static int source_of(const struct describe_configs_response_describe_configs_res
     return type == CAFKA_RESOURCE_TOPIC ? CAFKA_SOURCE_TOPIC : CAFKA_SOURCE_STATIC_BROKER;
 }
 
-static bool copy_entries(struct arena *arena, const struct describe_configs_response_describe_configs_result *said,
+static bool copy_entries(struct arena *arena,
+                         const struct describe_configs_response_describe_configs_result *said,
                          int version, cafka_config_info *out)
 {
     size_t count = said->configs_count > 0 ? (size_t)said->configs_count : 0;
@@ -176,13 +179,14 @@ static bool copy_entries(struct arena *arena, const struct describe_configs_resp
     if (!entries)
         return false;
     for (size_t i = 0; i < count; i++) {
-        const struct describe_configs_response_describe_configs_resource_result *c = &said->configs[i];
+        const struct describe_configs_response_describe_configs_resource_result *c =
+            &said->configs[i];
         char *name = arena_strndup(arena, c->name.data ? c->name.data : "", c->name.size);
         char *value = c->value.data ? arena_strndup(arena, c->value.data, c->value.size) : NULL;
         if (!name || (c->value.data && !value))
             return false;
-        entries[i] = (cafka_config_entry){name, value, source_of(c, version, out->type), c->read_only,
-                                          c->is_sensitive};
+        entries[i] = (cafka_config_entry){name, value, source_of(c, version, out->type),
+                                          c->read_only, c->is_sensitive};
     }
     qsort(entries, count, sizeof *entries, by_name);
     out->entries = entries;
@@ -203,14 +207,16 @@ static int take_describe(struct operation *op, const void *answer, cafka_error *
             if (!in_part(part, i) || config->type != said->resource_type ||
                 !str_is(said->resource_name, config->name))
                 continue;
-            admin_item_error(&config->error, said->error_code, said->error_message, kind_of(config->type),
-                             config->name);
-            if (protocol_error_retriable(said->error_code) && said->error_code != ERR_UNKNOWN_TOPIC_OR_PARTITION) {
+            admin_item_error(&config->error, said->error_code, said->error_message,
+                             kind_of(config->type), config->name);
+            if (protocol_error_retriable(said->error_code) &&
+                said->error_code != ERR_UNKNOWN_TOPIC_OR_PARTITION) {
                 again = said->error_code;
                 continue;
             }
             if (!said->error_code && !copy_entries(&result->arena, said, op->version, config))
-                return error_set(err, CAFKA_ERR_MEMORY, "no memory for the configs of %s", config->name);
+                return error_set(err, CAFKA_ERR_MEMORY, "no memory for the configs of %s",
+                                 config->name);
             part->decided[i] = true;
         }
     }
@@ -222,8 +228,8 @@ static void fail_describe(void *user, size_t i, const cafka_error *error)
     ((struct config_list *)user)->configs[i].error = *error;
 }
 
-static int describe(struct cafka_admin *admin, const cafka_resource *resources, size_t count, int64_t deadline,
-                    struct config_list *result, cafka_error *err)
+static int describe(struct cafka_admin *admin, const cafka_resource *resources, size_t count,
+                    int64_t deadline, struct config_list *result, cafka_error *err)
 {
     int32_t *targets = arena_calloc(&result->arena, count + 1, sizeof *targets);
     bool *decided = arena_calloc(&result->arena, count + 1, sizeof *decided);
@@ -235,13 +241,15 @@ static int describe(struct cafka_admin *admin, const cafka_resource *resources, 
         if (rc)
             return rc;
         result->configs[i].type = resources[i].type;
-        result->configs[i].name = arena_strndup(&result->arena, resources[i].name, strlen(resources[i].name));
+        result->configs[i].name =
+            arena_strndup(&result->arena, resources[i].name, strlen(resources[i].name));
         if (!result->configs[i].name)
             return error_set(err, CAFKA_ERR_MEMORY, "no memory for a list of configs");
     }
     struct part part = {.count = count, .targets = targets, .decided = decided, .user = result};
-    const struct operation pattern = {
-        .api_key = API_DESCRIBE_CONFIGS, .build = build_describe, .take = take_describe};
+    const struct operation pattern = {.api_key = API_DESCRIBE_CONFIGS,
+                                      .build = build_describe,
+                                      .take = take_describe};
     int rc = run_parts(admin, &part, &pattern, deadline, fail_describe, err);
     result->list = (cafka_config_list){result->configs, count};
     return rc;
@@ -335,8 +343,8 @@ static int take_alter(struct operation *op, const void *answer, cafka_error *err
             if (!in_part(part, i) || resource->type != said->resource_type ||
                 !str_is(said->resource_name, resource->name))
                 continue;
-            admin_item_error(&w->errors[i], said->error_code, said->error_message, kind_of(resource->type),
-                             resource->name);
+            admin_item_error(&w->errors[i], said->error_code, said->error_message,
+                             kind_of(resource->type), resource->name);
             bool retry = protocol_error_retriable(said->error_code) &&
                          said->error_code != ERR_UNKNOWN_TOPIC_OR_PARTITION;
             if (retry)
@@ -355,23 +363,27 @@ static void fail_alter(void *user, size_t i, const cafka_error *error)
     ((struct changes *)user)->errors[i] = *error;
 }
 
-static int check_changes(const cafka_config_change *changes, size_t count, int32_t *targets, cafka_error *err)
+static int check_changes(const cafka_config_change *changes, size_t count, int32_t *targets,
+                         cafka_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         const cafka_config_change *c = &changes[i];
         int rc = target_of(&c->resource, &targets[i], err);
         if (rc)
             return rc;
-        if (!c->name || c->operation < CAFKA_CONFIG_SET_VALUE || c->operation > CAFKA_CONFIG_SUBTRACT ||
+        if (!c->name || c->operation < CAFKA_CONFIG_SET_VALUE ||
+            c->operation > CAFKA_CONFIG_SUBTRACT ||
             (c->operation != CAFKA_CONFIG_DELETE && !c->value))
             return error_set(err, CAFKA_ERR_ARGUMENT,
-                             "change number %zu needs a name, an operation, and a value unless it deletes", i);
+                             "change number %zu needs a name, an operation, and a value unless it deletes",
+                             i);
     }
     return CAFKA_OK;
 }
 
-int cafka_admin_alter_configs(cafka_admin *admin, const cafka_config_change *changes, size_t count, unsigned flags,
-                              int64_t timeout_ms, cafka_error *errors, cafka_error *err)
+int cafka_admin_alter_configs(cafka_admin *admin, const cafka_config_change *changes, size_t count,
+                              unsigned flags, int64_t timeout_ms, cafka_error *errors,
+                              cafka_error *err)
 {
     int64_t deadline;
     int rc = admin_begin(admin, timeout_ms, &deadline, err);
@@ -388,9 +400,14 @@ int cafka_admin_alter_configs(cafka_admin *admin, const cafka_config_change *cha
     if (!rc)
         rc = check_changes(changes, count, targets, err);
     if (!rc) {
-        struct part part = {.count = count, .targets = targets, .decided = decided, .flags = flags, .user = &w};
-        const struct operation pattern = {
-            .api_key = API_INCREMENTAL_ALTER_CONFIGS, .build = build_alter, .take = take_alter};
+        struct part part = {.count = count,
+                            .targets = targets,
+                            .decided = decided,
+                            .flags = flags,
+                            .user = &w};
+        const struct operation pattern = {.api_key = API_INCREMENTAL_ALTER_CONFIGS,
+                                          .build = build_alter,
+                                          .take = take_alter};
         rc = run_parts(admin, &part, &pattern, deadline, fail_alter, err);
         if (!rc)
             rc = admin_sum_up(w.errors, count, sizeof *w.errors, err);

@@ -63,7 +63,8 @@ static int build_metadata(struct operation *op, int version, cafka_error *err)
     return CAFKA_OK;
 }
 
-static const int32_t *copy_ids(struct arena *arena, const int32_t *ids, int32_t count, size_t *out_count)
+static const int32_t *copy_ids(struct arena *arena, const int32_t *ids, int32_t count,
+                               size_t *out_count)
 {
     *out_count = count > 0 ? (size_t)count : 0;
     int32_t *copy = arena_calloc(arena, *out_count + 1, sizeof *copy);
@@ -74,11 +75,13 @@ static const int32_t *copy_ids(struct arena *arena, const int32_t *ids, int32_t 
 
 static int by_partition(const void *a, const void *b)
 {
-    int32_t x = ((const cafka_partition_info *)a)->partition, y = ((const cafka_partition_info *)b)->partition;
+    int32_t x = ((const cafka_partition_info *)a)->partition,
+            y = ((const cafka_partition_info *)b)->partition;
     return (x > y) - (x < y);
 }
 
-static bool copy_partitions(struct arena *arena, const struct metadata_response_topic *said, cafka_topic_info *out)
+static bool copy_partitions(struct arena *arena, const struct metadata_response_topic *said,
+                            cafka_topic_info *out)
 {
     size_t count = said->partitions_count > 0 ? (size_t)said->partitions_count : 0;
     cafka_partition_info *partitions = arena_calloc(arena, count + 1, sizeof *partitions);
@@ -93,7 +96,8 @@ static bool copy_partitions(struct arena *arena, const struct metadata_response_
         to->error = p->error_code;
         to->replicas = copy_ids(arena, p->replica_nodes, p->replica_nodes_count, &to->replica_count);
         to->in_sync = copy_ids(arena, p->isr_nodes, p->isr_nodes_count, &to->in_sync_count);
-        to->offline = copy_ids(arena, p->offline_replicas, p->offline_replicas_count, &to->offline_count);
+        to->offline =
+            copy_ids(arena, p->offline_replicas, p->offline_replicas_count, &to->offline_count);
         if (!to->replicas || !to->in_sync || !to->offline)
             return false;
     }
@@ -103,7 +107,8 @@ static bool copy_partitions(struct arena *arena, const struct metadata_response_
     return true;
 }
 
-static bool copy_topic(struct arena *arena, const struct metadata_response_topic *said, cafka_topic_info *out)
+static bool copy_topic(struct arena *arena, const struct metadata_response_topic *said,
+                       cafka_topic_info *out)
 {
     out->name = arena_strndup(arena, said->name.data ? said->name.data : "", said->name.size);
     if (!out->name)
@@ -120,7 +125,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const cafka_topic_info *)a)->name, ((const cafka_topic_info *)b)->name);
 }
 
-static bool copy_all(struct arena *arena, const struct metadata_response *response, cafka_topic_info *topics)
+static bool copy_all(struct arena *arena, const struct metadata_response *response,
+                     cafka_topic_info *topics)
 {
     for (int32_t i = 0; i < response->topics_count; i++)
         if (!copy_topic(arena, &response->topics[i], &topics[i]))
@@ -152,20 +158,22 @@ static int take_metadata(struct operation *op, const void *answer, cafka_error *
     struct topics_question *q = op->user;
     struct topic_list *result = q->result;
     if (response->error_code)
-        return error_set(err, response->error_code, "asking for topics: %s", cafka_error_name(response->error_code));
+        return error_set(err, response->error_code, "asking for topics: %s",
+                         cafka_error_name(response->error_code));
     arena_reset(&result->arena);
     int32_t said = response->topics_count > 0 ? response->topics_count : 0;
     size_t count = q->names ? q->count : (size_t)said;
     cafka_topic_info *topics = arena_calloc(&result->arena, count + 1, sizeof *topics);
     if (!topics || !(q->names ? copy_asked(&result->arena, q, response, topics)
                               : copy_all(&result->arena, response, topics)))
-        return error_set(err, CAFKA_ERR_MEMORY, "no memory for the description of %zu topics", count);
+        return error_set(err, CAFKA_ERR_MEMORY, "no memory for the description of %zu topics",
+                         count);
     result->list = (cafka_topic_list){topics, count};
     return CAFKA_OK;
 }
 
-int cafka_admin_describe_topics(cafka_admin *admin, const char *const *names, size_t count, int64_t timeout_ms,
-                                cafka_topic_list **out, cafka_error *err)
+int cafka_admin_describe_topics(cafka_admin *admin, const char *const *names, size_t count,
+                                int64_t timeout_ms, cafka_topic_list **out, cafka_error *err)
 {
     int64_t deadline;
     int rc = admin_begin(admin, timeout_ms, &deadline, err);
@@ -180,8 +188,11 @@ int cafka_admin_describe_topics(cafka_admin *admin, const char *const *names, si
     if (!result)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for a list of topics");
     struct topics_question q = {names, count, result};
-    struct operation op = {
-        .api_key = API_METADATA, .target = CALL_ANY, .user = &q, .build = build_metadata, .take = take_metadata};
+    struct operation op = {.api_key = API_METADATA,
+                           .target = CALL_ANY,
+                           .user = &q,
+                           .build = build_metadata,
+                           .take = take_metadata};
     rc = admin_run(admin, &op, deadline, err);
     if (rc) {
         cafka_topic_list_free(&result->list);
@@ -256,7 +267,8 @@ static int take_cluster(struct operation *op, const void *answer, cafka_error *e
     struct str id = response->cluster_id;
     result->info.controller = response->controller_id;
     result->info.cluster_id = id.data ? arena_strndup(&result->arena, id.data, id.size) : NULL;
-    if ((id.data && !result->info.cluster_id) || !copy_brokers(&result->arena, response, &result->info))
+    if ((id.data && !result->info.cluster_id) ||
+        !copy_brokers(&result->arena, response, &result->info))
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for the description of a cluster");
     return CAFKA_OK;
 }
@@ -273,8 +285,11 @@ int cafka_admin_describe_cluster(cafka_admin *admin, int64_t timeout_ms, cafka_c
     struct cluster_result *result = mem_zalloc(sizeof *result);
     if (!result)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for the description of a cluster");
-    struct operation op = {.api_key = API_DESCRIBE_CLUSTER, .target = CALL_ANY, .user = result,
-                           .build = build_cluster, .take = take_cluster};
+    struct operation op = {.api_key = API_DESCRIBE_CLUSTER,
+                           .target = CALL_ANY,
+                           .user = result,
+                           .build = build_cluster,
+                           .take = take_cluster};
     rc = admin_run(admin, &op, deadline, err);
     if (rc) {
         cafka_cluster_info_free(&result->info);

@@ -57,8 +57,9 @@ static int version_for(int64_t time_ms)
 static int check_version(const struct round *r, size_t i, int version, cafka_error *err)
 {
     if (version < version_for(r->queries[i].time_ms))
-        return error_set(err, CAFKA_ERR_UNSUPPORTED, "broker %d is too old for this kind of offset (%lld)",
-                         r->leader, (long long)r->queries[i].time_ms);
+        return error_set(err, CAFKA_ERR_UNSUPPORTED,
+                         "broker %d is too old for this kind of offset (%lld)", r->leader,
+                         (long long)r->queries[i].time_ms);
     return CAFKA_OK;
 }
 
@@ -81,7 +82,8 @@ static int build(struct operation *op, int version, cafka_error *err)
     body->replica_id = -1;
     body->isolation_level = r->flags & CAFKA_READ_COMMITTED ? 1 : 0;
     if (version < 2 && body->isolation_level)
-        return error_set(err, CAFKA_ERR_UNSUPPORTED, "broker %d is too old for the last stable offset", r->leader);
+        return error_set(err, CAFKA_ERR_UNSUPPORTED,
+                         "broker %d is too old for the last stable offset", r->leader);
     if (version >= 10)
         body->timeout_ms = admin_broker_timeout_ms(op);
     body->topics = admin_memory(op, r->count, sizeof *body->topics, err);
@@ -102,7 +104,8 @@ static int build(struct operation *op, int version, cafka_error *err)
             if (!t->partitions)
                 return CAFKA_ERR_MEMORY;
         }
-        struct list_offsets_request_list_offsets_partition *p = &t->partitions[t->partitions_count++];
+        struct list_offsets_request_list_offsets_partition *p =
+            &t->partitions[t->partitions_count++];
         list_offsets_request_list_offsets_partition_init(p);
         p->partition_index = r->queries[i].partition;
         p->timestamp = r->queries[i].time_ms;
@@ -123,7 +126,9 @@ static void take_partition(struct round *r, struct str topic, int version,
         decide(r, i, p->error_code, cafka_error_name(p->error_code));
         if (p->error_code)
             continue;
-        q->offset = version >= 1 ? p->offset : p->old_style_offsets_count > 0 ? p->old_style_offsets[0] : -1;
+        q->offset = version >= 1                     ? p->offset
+                    : p->old_style_offsets_count > 0 ? p->old_style_offsets[0]
+                                                     : -1;
         q->timestamp_ms = p->timestamp;
         q->leader_epoch = p->leader_epoch;
         return; /* asked twice, answered twice */
@@ -136,14 +141,16 @@ static int take(struct operation *op, const void *answer, cafka_error *err)
     (void)err;
     for (int32_t t = 0; t < response->topics_count; t++)
         for (int32_t p = 0; p < response->topics[t].partitions_count; p++)
-            take_partition(op->user, response->topics[t].name, op->version, &response->topics[t].partitions[p]);
+            take_partition(op->user, response->topics[t].name, op->version,
+                           &response->topics[t].partitions[p]);
     return CAFKA_OK; /* what is left goes into the next round */
 }
 
 /* --- rounds --- */
 
 /* Who leads each partition now? A partition that is not there may still come. */
-static int find_leaders(struct cafka_admin *admin, struct round *r, int64_t left_ms, cafka_error *err)
+static int find_leaders(struct cafka_admin *admin, struct round *r, int64_t left_ms,
+                        cafka_error *err)
 {
     const char **names = mem_calloc(r->count, sizeof *names);
     if (!names)
@@ -186,15 +193,20 @@ static int find_leaders(struct cafka_admin *admin, struct round *r, int64_t left
     return CAFKA_OK;
 }
 
-static int ask_leaders(struct cafka_admin *admin, struct round *r, int64_t deadline, cafka_error *err)
+static int ask_leaders(struct cafka_admin *admin, struct round *r, int64_t deadline,
+                       cafka_error *err)
 {
     for (size_t i = 0; i < r->count; i++) {
         if (r->states[i].decided || r->states[i].leader == NOBODY)
             continue;
         cafka_error failure = {0};
         r->leader = r->states[i].leader;
-        struct operation op = {
-            .api_key = API_LIST_OFFSETS, .target = r->leader, .once = true, .user = r, .build = build, .take = take};
+        struct operation op = {.api_key = API_LIST_OFFSETS,
+                               .target = r->leader,
+                               .once = true,
+                               .user = r,
+                               .build = build,
+                               .take = take};
         int rc = admin_run(admin, &op, deadline, &failure);
         if (rc == CAFKA_ERR_MEMORY || rc == CAFKA_ERR_CLOSED)
             return error_set(err, rc, "%s", failure.message);
@@ -223,7 +235,9 @@ static bool all_decided(const struct round *r)
 
 static int64_t left_ms(struct cafka_admin *admin, int64_t deadline)
 {
-    int64_t left = deadline == CAFKA_NEVER ? -1 : (deadline - admin->client.env->now(admin->client.env)) / NS_PER_MS;
+    int64_t left = deadline == CAFKA_NEVER
+                       ? -1
+                       : (deadline - admin->client.env->now(admin->client.env)) / NS_PER_MS;
     return left < 0 && deadline != CAFKA_NEVER ? 0 : left;
 }
 
@@ -250,8 +264,8 @@ static int run_rounds(struct cafka_admin *admin, struct round *r, int64_t deadli
     }
 }
 
-int cafka_admin_list_offsets(cafka_admin *admin, cafka_offset_query *queries, size_t count, unsigned flags,
-                             int64_t timeout_ms, cafka_error *err)
+int cafka_admin_list_offsets(cafka_admin *admin, cafka_offset_query *queries, size_t count,
+                             unsigned flags, int64_t timeout_ms, cafka_error *err)
 {
     int64_t deadline;
     int rc = admin_begin(admin, timeout_ms, &deadline, err);
@@ -259,7 +273,8 @@ int cafka_admin_list_offsets(cafka_admin *admin, cafka_offset_query *queries, si
         return rc;
     for (size_t i = 0; i < count; i++) {
         if (!queries || !queries[i].topic || queries[i].partition < 0)
-            return error_set(err, CAFKA_ERR_ARGUMENT, "query number %zu needs a topic and a partition", i);
+            return error_set(err, CAFKA_ERR_ARGUMENT,
+                             "query number %zu needs a topic and a partition", i);
         queries[i].offset = queries[i].timestamp_ms = -1;
         queries[i].leader_epoch = -1;
         error_clear(&queries[i].error);

@@ -76,11 +76,12 @@ static int conclude(struct operation *op, int again, int32_t throttle_ms, cafka_
     if (again == ERR_THROTTLING_QUOTA_EXCEEDED)
         op->throttle_ms = throttle_ms;
     if (again)
-        return error_set(err, again, "%zu of %zu topics are left to do: %s", count_left(w), w->count,
-                         cafka_error_name(again));
+        return error_set(err, again, "%zu of %zu topics are left to do: %s", count_left(w),
+                         w->count, cafka_error_name(again));
     if (count_left(w))
-        return error_set(err, CAFKA_ERR_PROTOCOL, "the controller said nothing about %zu of %zu topics",
-                         count_left(w), w->count);
+        return error_set(err, CAFKA_ERR_PROTOCOL,
+                         "the controller said nothing about %zu of %zu topics", count_left(w),
+                         w->count);
     return CAFKA_OK;
 }
 
@@ -121,7 +122,8 @@ static int build_assignment(struct operation *op, const cafka_new_topic *topic,
     out->assignments_count = topic->partitions;
     for (size_t p = 0; p < partitions; p++) {
         out->assignments[p].partition_index = (int32_t)p;
-        out->assignments[p].broker_ids = (int32_t *)(uintptr_t)(topic->assignment + p * topic->replica_count);
+        out->assignments[p].broker_ids =
+            (int32_t *)(uintptr_t)(topic->assignment + p * topic->replica_count);
         out->assignments[p].broker_ids_count = (int32_t)topic->replica_count;
     }
     return CAFKA_OK;
@@ -135,8 +137,9 @@ static int build_topic(struct operation *op, const cafka_new_topic *topic, int v
     out->num_partitions = topic->partitions ? topic->partitions : -1;
     out->replication_factor = topic->replication_factor ? topic->replication_factor : (int16_t)-1;
     if (version < 4 && !topic->assignment && (out->num_partitions < 0 || out->replication_factor < 0))
-        return error_set(err, CAFKA_ERR_UNSUPPORTED,
-                         "these brokers have no defaults for new topics: name partitions and replication factor");
+        return error_set(
+            err, CAFKA_ERR_UNSUPPORTED,
+            "these brokers have no defaults for new topics: name partitions and replication factor");
     out->configs = admin_memory(op, topic->setting_count, sizeof *out->configs, err);
     if (!out->configs)
         return CAFKA_ERR_MEMORY;
@@ -185,23 +188,27 @@ static int take_create(struct operation *op, const void *answer, cafka_error *er
 }
 
 /* The caller's structs may be those of an older or newer header: take what both have. */
-static int copy_topics(const cafka_new_topic *topics, size_t count, cafka_new_topic *out, cafka_error *err)
+static int copy_topics(const cafka_new_topic *topics, size_t count, cafka_new_topic *out,
+                       cafka_error *err)
 {
     size_t stride = topics[0].size;
     if (stride < offsetof(cafka_new_topic, partitions))
         return error_set(err, CAFKA_ERR_ARGUMENT, "cafka_new_topic.size is not set");
     for (size_t i = 0; i < count; i++) {
-        memcpy(&out[i], (const char *)topics + i * stride, stride < sizeof *out ? stride : sizeof *out);
+        memcpy(&out[i], (const char *)topics + i * stride,
+               stride < sizeof *out ? stride : sizeof *out);
         const cafka_new_topic *t = &out[i];
-        if (!t->name || t->partitions < 0 || t->replication_factor < 0 || (t->setting_count && !t->settings) ||
+        if (!t->name || t->partitions < 0 || t->replication_factor < 0 ||
+            (t->setting_count && !t->settings) ||
             (t->assignment && (!t->partitions || !t->replica_count)))
             return error_set(err, CAFKA_ERR_ARGUMENT, "new topic number %zu is not complete", i);
     }
     return CAFKA_OK;
 }
 
-int cafka_admin_create_topics(cafka_admin *admin, const cafka_new_topic *topics, size_t count, unsigned flags,
-                              int64_t timeout_ms, cafka_error *errors, cafka_error *err)
+int cafka_admin_create_topics(cafka_admin *admin, const cafka_new_topic *topics, size_t count,
+                              unsigned flags, int64_t timeout_ms, cafka_error *errors,
+                              cafka_error *err)
 {
     int64_t deadline;
     int rc = admin_begin(admin, timeout_ms, &deadline, err);
@@ -223,7 +230,9 @@ int cafka_admin_create_topics(cafka_admin *admin, const cafka_new_topic *topics,
             w.own_names[i] = copies[i].name;
         w.names = w.own_names;
         w.topics = copies;
-        struct operation op = {.api_key = API_CREATE_TOPICS, .build = build_create, .take = take_create};
+        struct operation op = {.api_key = API_CREATE_TOPICS,
+                               .build = build_create,
+                               .take = take_create};
         rc = run(admin, &w, &op, deadline, err);
     }
     mem_free(copies);
@@ -279,8 +288,8 @@ static int check_names(const char *const *names, size_t count, cafka_error *err)
     return CAFKA_OK;
 }
 
-int cafka_admin_delete_topics(cafka_admin *admin, const char *const *names, size_t count, int64_t timeout_ms,
-                              cafka_error *errors, cafka_error *err)
+int cafka_admin_delete_topics(cafka_admin *admin, const char *const *names, size_t count,
+                              int64_t timeout_ms, cafka_error *errors, cafka_error *err)
 {
     int64_t deadline;
     int rc = admin_begin(admin, timeout_ms, &deadline, err);
@@ -316,7 +325,8 @@ static int build_partitions(struct operation *op, int version, cafka_error *err)
     for (size_t i = 0; i < w->count; i++) {
         if (w->decided[i])
             continue;
-        struct create_partitions_request_create_partitions_topic *t = &body->topics[body->topics_count++];
+        struct create_partitions_request_create_partitions_topic *t =
+            &body->topics[body->topics_count++];
         create_partitions_request_create_partitions_topic_init(t);
         t->name = str_of(w->names[i]);
         t->count = w->counts[i];
@@ -331,16 +341,17 @@ static int take_partitions(struct operation *op, const void *answer, cafka_error
     const struct create_partitions_response *response = answer;
     int again = 0;
     for (int32_t i = 0; i < response->results_count; i++) {
-        const struct create_partitions_response_create_partitions_topic_result *r = &response->results[i];
+        const struct create_partitions_response_create_partitions_topic_result *r =
+            &response->results[i];
         int code = note(op->user, r->name, r->error_code, r->error_message);
         again = code ? code : again;
     }
     return conclude(op, again, response->throttle_time_ms, err);
 }
 
-int cafka_admin_create_partitions(cafka_admin *admin, const char *const *names, const int32_t *counts,
-                                  size_t count, unsigned flags, int64_t timeout_ms, cafka_error *errors,
-                                  cafka_error *err)
+int cafka_admin_create_partitions(cafka_admin *admin, const char *const *names,
+                                  const int32_t *counts, size_t count, unsigned flags,
+                                  int64_t timeout_ms, cafka_error *errors, cafka_error *err)
 {
     int64_t deadline;
     int rc = admin_begin(admin, timeout_ms, &deadline, err);
@@ -356,6 +367,8 @@ int cafka_admin_create_partitions(cafka_admin *admin, const char *const *names, 
         work_fini(&w);
         return rc;
     }
-    struct operation op = {.api_key = API_CREATE_PARTITIONS, .build = build_partitions, .take = take_partitions};
+    struct operation op = {.api_key = API_CREATE_PARTITIONS,
+                           .build = build_partitions,
+                           .take = take_partitions};
     return run(admin, &w, &op, deadline, err);
 }

@@ -85,7 +85,8 @@ static bool parse(struct bench_job *job, int argc, char **argv)
     bool complete = job->mode && job->topic && job->records &&
                     (!strcmp(job->mode, "produce") || !strcmp(job->mode, "consume"));
     if (!complete)
-        complain("bench needs a mode (produce or consume), a topic (-t) and a number of records (-n)");
+        complain(
+            "bench needs a mode (produce or consume), a topic (-t) and a number of records (-n)");
     return complete;
 }
 
@@ -103,8 +104,9 @@ static void print_result(struct bench_job *job, int64_t records)
     double cpu_s = (double)(cpu_time_ns() - job->began_cpu_ns) / 1e9;
     printf("bench mode=%s records=%" PRId64 " bytes=%" PRIu64 " wall_s=%.3f cpu_s=%.3f "
            "ns_cpu_per_record=%.1f records_per_s=%.0f MBps=%.1f maxrss_kb=%ld",
-           job->mode, records, job->bytes, wall_s, cpu_s, records ? cpu_s * 1e9 / (double)records : 0,
-           (double)records / wall_s, (double)job->bytes / wall_s / 1e6, max_rss_kb());
+           job->mode, records, job->bytes, wall_s, cpu_s,
+           records ? cpu_s * 1e9 / (double)records : 0, (double)records / wall_s,
+           (double)job->bytes / wall_s / 1e6, max_rss_kb());
     if (job->latencies_us && records) {
         qsort(job->latencies_us, (size_t)records, sizeof *job->latencies_us, by_value);
         printf(" p50_us=%u p99_us=%u", job->latencies_us[records / 2],
@@ -168,7 +170,9 @@ static bool send_all(struct bench_job *job, cafka_producer *producer, cafka_erro
     }
     for (int64_t i = 0; i < job->value_bytes; i++)
         value[i] = (char)('a' + i % 26);
-    cafka_record record = {.topic_handle = topic, .value = value, .value_size = (size_t)job->value_bytes};
+    cafka_record record = {.topic_handle = topic,
+                           .value = value,
+                           .value_size = (size_t)job->value_bytes};
     int rc = 0;
     for (int64_t i = 0; !rc && i < job->records && !stop_asked; i++) {
         if (job->rate)
@@ -220,7 +224,8 @@ static bool assign_all(struct bench_job *job, cafka_consumer *consumer, cafka_er
     return true;
 }
 
-static bool receive_all(struct bench_job *job, cafka_consumer *consumer, int64_t *received, cafka_error *err)
+static bool receive_all(struct bench_job *job, cafka_consumer *consumer, int64_t *received,
+                        cafka_error *err)
 {
     while (*received < job->records && !stop_asked) {
         cafka_fetch *fetch;
@@ -260,7 +265,8 @@ static int run(struct bench_job *job)
 {
     cafka_error err = {0};
     bool produce = !strcmp(job->mode, "produce");
-    if (job->latency && produce && !(job->latencies_us = calloc((size_t)job->records, sizeof(uint32_t)))) {
+    if (job->latency && produce &&
+        !(job->latencies_us = calloc((size_t)job->records, sizeof(uint32_t)))) {
         complain("no memory for %" PRId64 " latencies", job->records);
         return 1;
     }

@@ -14,7 +14,13 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 
-enum { TOPICS_MAX = 256, WAIT_MS = 200, LOOKUP_DEFAULT_MS = 15000, CLOSE_MS = 5000, OUTPUT_BUFFER = 1 << 20 };
+enum {
+    TOPICS_MAX = 256,
+    WAIT_MS = 200,
+    LOOKUP_DEFAULT_MS = 15000,
+    CLOSE_MS = 5000,
+    OUTPUT_BUFFER = 1 << 20
+};
 
 enum start { START_BY_PROPERTY, START_BEGINNING, START_END, START_OFFSET, START_TIME };
 
@@ -78,28 +84,18 @@ static bool add_topic(struct consume_job *job, const char *topic)
 static bool take_option(struct consume_job *job, const struct option_use *use)
 {
     switch (use->name[1]) {
-    case 'b':
-        return option_set(job->config, "bootstrap.servers", use->argument);
-    case 't':
-        return add_topic(job, use->argument);
+    case 'b': return option_set(job->config, "bootstrap.servers", use->argument);
+    case 't': return add_topic(job, use->argument);
     case 'g':
-        complain("-g %s: this version reads whole topics and joins no group yet; leave -g out", use->argument);
+        complain("-g %s: this version reads whole topics and joins no group yet; leave -g out",
+                 use->argument);
         return false;
-    case 'o':
-        return take_start(job, use->argument);
-    case 'c':
-        return option_number("-c", use->argument, 1, INT64_MAX, &job->count);
-    case 'e':
-        job->until_end = true;
-        return true;
-    case 'f':
-        job->format = use->argument;
-        return true;
-    case 'X':
-        return option_property(job->config, use->argument);
-    default:
-        complain("consume has no option %s", use->name);
-        return false;
+    case 'o': return take_start(job, use->argument);
+    case 'c': return option_number("-c", use->argument, 1, INT64_MAX, &job->count);
+    case 'e': job->until_end = true; return true;
+    case 'f': job->format = use->argument; return true;
+    case 'X': return option_property(job->config, use->argument);
+    default: complain("consume has no option %s", use->name); return false;
     }
 }
 
@@ -146,30 +142,14 @@ static void put_headers(const cafka_record_view *r)
 static void put_field(char letter, const cafka_record_view *r)
 {
     switch (letter) {
-    case 't':
-        fputs(r->topic, stdout);
-        break;
-    case 'p':
-        printf("%d", r->partition);
-        break;
-    case 'o':
-        printf("%" PRId64, r->offset);
-        break;
-    case 'k':
-        put(r->key, r->key_size);
-        break;
-    case 's':
-        put(r->value, r->value_size);
-        break;
-    case 'T':
-        printf("%" PRId64, r->timestamp_ms);
-        break;
-    case 'h':
-        put_headers(r);
-        break;
-    case '%':
-        putchar('%');
-        break;
+    case 't': fputs(r->topic, stdout); break;
+    case 'p': printf("%d", r->partition); break;
+    case 'o': printf("%" PRId64, r->offset); break;
+    case 'k': put(r->key, r->key_size); break;
+    case 's': put(r->value, r->value_size); break;
+    case 'T': printf("%" PRId64, r->timestamp_ms); break;
+    case 'h': put_headers(r); break;
+    case '%': putchar('%'); break;
     default: /* not ours: as it stands */
         putchar('%');
         if (letter)
@@ -180,15 +160,9 @@ static void put_field(char letter, const cafka_record_view *r)
 static void put_escape(char letter)
 {
     switch (letter) {
-    case 'n':
-        putchar('\n');
-        break;
-    case 't':
-        putchar('\t');
-        break;
-    case '\\':
-        putchar('\\');
-        break;
+    case 'n': putchar('\n'); break;
+    case 't': putchar('\t'); break;
+    case '\\': putchar('\\'); break;
     default:
         putchar('\\');
         if (letter)
@@ -241,7 +215,8 @@ static bool find_times(struct consume_job *job, cafka_error *err)
 {
     for (size_t i = 0; i < job->position_count; i++)
         job->positions[i].timestamp_ms = job->start_value;
-    if (cafka_consumer_list_offsets(job->consumer, job->positions, job->position_count, job->lookup_ms, err))
+    if (cafka_consumer_list_offsets(job->consumer, job->positions, job->position_count,
+                                    job->lookup_ms, err))
         return false;
     for (size_t i = 0; i < job->position_count; i++) {
         cafka_position *at = &job->positions[i];
@@ -253,7 +228,8 @@ static bool find_times(struct consume_job *job, cafka_error *err)
 
 static bool assign(struct consume_job *job, cafka_error *err)
 {
-    static const int64_t offsets[] = {[START_BEGINNING] = CAFKA_OFFSET_BEGINNING, [START_END] = CAFKA_OFFSET_END};
+    static const int64_t offsets[] =
+        {[START_BEGINNING] = CAFKA_OFFSET_BEGINNING, [START_END] = CAFKA_OFFSET_END};
     for (size_t i = 0; i < job->position_count; i++) {
         cafka_position *at = &job->positions[i];
         if (job->start == START_BEGINNING || job->start == START_END)
@@ -266,8 +242,8 @@ static bool assign(struct consume_job *job, cafka_error *err)
         return false;
     if (cafka_consumer_assign(job->consumer, job->positions, job->position_count, err))
         return false;
-    return !job->until_end || !cafka_consumer_end_offsets(job->consumer, job->positions, job->position_count,
-                                                         job->lookup_ms, err);
+    return !job->until_end || !cafka_consumer_end_offsets(job->consumer, job->positions,
+                                                          job->position_count, job->lookup_ms, err);
 }
 
 /* Has every partition come to where it ended at the start? */
@@ -277,7 +253,8 @@ static bool at_end(struct consume_job *job)
         const cafka_position *end = &job->positions[i];
         int64_t position;
         cafka_error err = {0};
-        if (cafka_consumer_position(job->consumer, end->topic, end->partition, WAIT_MS, &position, &err)) {
+        if (cafka_consumer_position(job->consumer, end->topic, end->partition, WAIT_MS, &position,
+                                    &err)) {
             if (err.code != CAFKA_ERR_TIMEOUT && err.code != CAFKA_ERR_WAKEUP) {
                 complain_error("consume", &err);
                 job->failed = true;
@@ -310,7 +287,8 @@ static bool take_records(struct consume_job *job, cafka_fetch *fetch)
     cafka_record_view record;
     cafka_error err = {0};
     int rc;
-    while (!stop_asked && !has_all(job) && (rc = cafka_fetch_next(fetch, &record, &err)) != CAFKA_END) {
+    while (!stop_asked && !has_all(job) &&
+           (rc = cafka_fetch_next(fetch, &record, &err)) != CAFKA_END) {
         if (rc) {
             complain_error("consume", &err);
             return false;
@@ -320,7 +298,8 @@ static bool take_records(struct consume_job *job, cafka_fetch *fetch)
         job->bytes += record.key_size + record.value_size;
     }
     if (progress_due(&job->progress))
-        progress_show(&job->progress, "%" PRIu64 " records, %.1f MB", job->received, (double)job->bytes / 1e6);
+        progress_show(&job->progress, "%" PRIu64 " records, %.1f MB", job->received,
+                      (double)job->bytes / 1e6);
     return true;
 }
 
@@ -371,7 +350,8 @@ static bool reads_do_not_create(struct consume_job *job)
 {
     const char *value;
     int source;
-    if (cafka_config_get(job->config, "allow.auto.create.topics", CAFKA_FOR_CONSUMER, &value, &source, NULL) ||
+    if (cafka_config_get(job->config, "allow.auto.create.topics", CAFKA_FOR_CONSUMER, &value,
+                         &source, NULL) ||
         source != CAFKA_CONFIG_DEFAULT)
         return true;
     return option_set(job->config, "allow.auto.create.topics", "false");
@@ -383,7 +363,8 @@ static void choose_lookup_time(struct consume_job *job)
     const char *value;
     int source;
     job->lookup_ms = LOOKUP_DEFAULT_MS;
-    if (!cafka_config_get(job->config, "default.api.timeout.ms", CAFKA_FOR_CONSUMER, &value, &source, NULL) &&
+    if (!cafka_config_get(job->config, "default.api.timeout.ms", CAFKA_FOR_CONSUMER, &value,
+                          &source, NULL) &&
         source != CAFKA_CONFIG_DEFAULT)
         job->lookup_ms = strtoll(value, NULL, 10);
 }

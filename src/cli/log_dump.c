@@ -122,7 +122,8 @@ static int show_window(struct job *j, struct window *w, size_t *used, bool *done
     }
     *used = w->bytes.size - rest.size;
     if (rc != CAFKA_END) {
-        complain(j, "damaged at byte %lld: %s", (long long)w->position + (long long)*used, why.message);
+        complain(j, "damaged at byte %lld: %s", (long long)w->position + (long long)*used,
+                 why.message);
         *done = true;
     }
     return CAFKA_OK;
@@ -285,8 +286,9 @@ static bool dump_file(struct job *j)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: cafka log dump [--records] FILE…\n"
-                    "shows what .log, .index, .timeindex, .txnindex and .snapshot files hold, as JSON\n");
+    fprintf(stderr,
+            "usage: cafka log dump [--records] FILE…\n"
+            "shows what .log, .index, .timeindex, .txnindex and .snapshot files hold, as JSON\n");
     return 2;
 }
 

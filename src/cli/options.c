@@ -87,7 +87,8 @@ bool option_number(const char *option, const char *text, int64_t least, int64_t 
     errno = 0;
     long long value = strtoll(text, &end, 10);
     if (errno || end == text || *end || value < least || value > most) {
-        complain("%s wants a number from %" PRId64 " to %" PRId64 ", not \"%s\"", option, least, most, text);
+        complain("%s wants a number from %" PRId64 " to %" PRId64 ", not \"%s\"", option, least,
+                 most, text);
         return false;
     }
     *out = value;

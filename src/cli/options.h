@@ -54,11 +54,12 @@ struct progress {
 };
 void progress_begin(struct progress *p);
 bool progress_due(struct progress *p); /* cheap: a clock reading */
-void progress_show(struct progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void progress_show(struct progress *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void progress_end(struct progress *p); /* removes the line */
 
-int64_t clock_ns(void);     /* monotonic */
-int64_t cpu_time_ns(void);  /* of this process, all threads */
+int64_t clock_ns(void);           /* monotonic */
+int64_t cpu_time_ns(void);        /* of this process, all threads */
 int64_t thread_cpu_time_ns(void); /* of the calling thread */
 long max_rss_kb(void);
 

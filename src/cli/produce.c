@@ -72,33 +72,25 @@ static bool add_header(struct produce_job *job, const char *text)
         return false;
     }
     /* Without a '=' the header's value is null. */
-    job->headers[job->header_count++] = (cafka_header){
-        text, name_size, equals ? equals + 1 : NULL, equals ? strlen(equals + 1) : 0};
+    job->headers[job->header_count++] = (cafka_header){text, name_size, equals ? equals + 1 : NULL,
+                                                       equals ? strlen(equals + 1) : 0};
     return true;
 }
 
 static bool take_option(struct produce_job *job, const struct option_use *use)
 {
     switch (use->name[1]) {
-    case 'b':
-        return option_set(job->config, "bootstrap.servers", use->argument);
-    case 't':
-        job->topic = use->argument;
-        return true;
-    case 'p':
-        return option_number("-p", use->argument, 0, INT32_MAX, &job->partition);
+    case 'b': return option_set(job->config, "bootstrap.servers", use->argument);
+    case 't': job->topic = use->argument; return true;
+    case 'p': return option_number("-p", use->argument, 0, INT32_MAX, &job->partition);
     case 'k':
         job->delimiter = use->argument;
         if (!*job->delimiter)
             complain("-k wants a delimiter that is not empty");
         return *job->delimiter;
-    case 'H':
-        return add_header(job, use->argument);
-    case 'X':
-        return option_property(job->config, use->argument);
-    default:
-        complain("produce has no option %s", use->name);
-        return false;
+    case 'H': return add_header(job, use->argument);
+    case 'X': return option_property(job->config, use->argument);
+    default: complain("produce has no option %s", use->name); return false;
     }
 }
 
@@ -152,7 +144,8 @@ static bool send_line(struct produce_job *job, const char *line, size_t size)
         record.flags = CAFKA_RECORD_PARTITION;
     }
     if (cafka_producer_send(job->producer, &record, &err)) {
-        complain("line %" PRIu64 ": %s (%s)", job->sent + 1, err.message, cafka_error_name(err.code));
+        complain("line %" PRIu64 ": %s (%s)", job->sent + 1, err.message,
+                 cafka_error_name(err.code));
         return false;
     }
     job->sent++;
@@ -163,8 +156,9 @@ static bool send_line(struct produce_job *job, const char *line, size_t size)
 static void show(struct produce_job *job)
 {
     if ((job->sent & 1023) == 0 && progress_due(&job->progress))
-        progress_show(&job->progress, "%" PRIu64 " records read, %llu acknowledged, %.1f MB", job->sent,
-                      (unsigned long long)atomic_load(&job->delivered), (double)job->bytes / 1e6);
+        progress_show(&job->progress, "%" PRIu64 " records read, %llu acknowledged, %.1f MB",
+                      job->sent, (unsigned long long)atomic_load(&job->delivered),
+                      (double)job->bytes / 1e6);
 }
 
 /* False if a line was refused or the file could not be read. */

@@ -92,7 +92,8 @@ static bool take_option(struct topics_job *job, const struct option_use *use)
 
 static bool parse(struct topics_job *job, int argc, char **argv)
 {
-    static const char *const with_value[] = {"-b", "-X", "-t", "--config", "--partitions", "--replicas", NULL};
+    static const char *const with_value[] = {"-b",           "-X",         "-t", "--config",
+                                             "--partitions", "--replicas", NULL};
     struct option_walk walk = {.argc = argc, .at = 1, .argv = argv, .with_value = with_value};
     struct option_use use;
     int kind;
@@ -130,8 +131,8 @@ static bool tell_each(const struct topics_job *job, const cafka_error *errors, c
 }
 
 /* After a call with an error for each topic: a failure as a whole is told once. */
-static bool tell(const struct topics_job *job, int rc, const cafka_error *errors, const cafka_error *err,
-                 const char *done)
+static bool tell(const struct topics_job *job, int rc, const cafka_error *errors,
+                 const cafka_error *err, const char *done)
 {
     bool any = false;
     for (size_t i = 0; i < job->name_count; i++)
@@ -176,8 +177,8 @@ static bool show(struct topics_job *job, bool whole)
     cafka_topic_list *list;
     cafka_error err = {0};
     bool good = true;
-    if (cafka_admin_describe_topics(job->admin, job->name_count ? job->names : NULL, job->name_count,
-                                    TIMEOUT_MS, &list, &err)) {
+    if (cafka_admin_describe_topics(job->admin, job->name_count ? job->names : NULL,
+                                    job->name_count, TIMEOUT_MS, &list, &err)) {
         complain_error("topics", &err);
         return false;
     }
@@ -199,14 +200,16 @@ static bool create(struct topics_job *job)
                                       .settings = job->settings,
                                       .setting_count = job->setting_count};
     int rc = cafka_admin_create_topics(job->admin, topics, job->name_count,
-                                       job->validate_only ? CAFKA_VALIDATE_ONLY : 0, TIMEOUT_MS, errors, &err);
+                                       job->validate_only ? CAFKA_VALIDATE_ONLY : 0, TIMEOUT_MS,
+                                       errors, &err);
     return tell(job, rc, errors, &err, job->validate_only ? "valid" : "created");
 }
 
-static bool delete(struct topics_job *job)
+static bool delete (struct topics_job *job)
 {
     cafka_error errors[NAMES_MAX] = {{0}}, err = {0};
-    int rc = cafka_admin_delete_topics(job->admin, job->names, job->name_count, TIMEOUT_MS, errors, &err);
+    int rc = cafka_admin_delete_topics(job->admin, job->names, job->name_count, TIMEOUT_MS, errors,
+                                       &err);
     return tell(job, rc, errors, &err, "deleted");
 }
 
@@ -221,7 +224,8 @@ static bool grow(struct topics_job *job)
     for (size_t i = 0; i < job->name_count; i++)
         counts[i] = (int32_t)job->partitions;
     int rc = cafka_admin_create_partitions(job->admin, job->names, counts, job->name_count,
-                                           job->validate_only ? CAFKA_VALIDATE_ONLY : 0, TIMEOUT_MS, errors, &err);
+                                           job->validate_only ? CAFKA_VALIDATE_ONLY : 0, TIMEOUT_MS,
+                                           errors, &err);
     return tell(job, rc, errors, &err, "grown");
 }
 
@@ -233,7 +237,8 @@ static bool configs(struct topics_job *job)
     bool good = true;
     for (size_t i = 0; i < job->name_count; i++)
         resources[i] = (cafka_resource){CAFKA_RESOURCE_TOPIC, job->names[i]};
-    if (cafka_admin_describe_configs(job->admin, resources, job->name_count, TIMEOUT_MS, &list, &err)) {
+    if (cafka_admin_describe_configs(job->admin, resources, job->name_count, TIMEOUT_MS, &list,
+                                     &err)) {
         complain_error("topics", &err);
         return false;
     }
@@ -244,7 +249,8 @@ static bool configs(struct topics_job *job)
         good = good && !info->error.code;
         for (size_t n = 0; n < info->entry_count; n++)
             printf("%s %s=%s %s\n", info->name, info->entries[n].name,
-                   info->entries[n].value ? info->entries[n].value : "", cafka_source_name(info->entries[n].source));
+                   info->entries[n].value ? info->entries[n].value : "",
+                   cafka_source_name(info->entries[n].source));
     }
     cafka_config_list_free(list);
     return good;
@@ -265,13 +271,15 @@ static bool alter(struct topics_job *job)
     }
     for (size_t i = 0; i < count; i++) {
         const cafka_setting *setting = &job->settings[i % job->setting_count];
-        changes[i].resource = (cafka_resource){CAFKA_RESOURCE_TOPIC, job->names[i / job->setting_count]};
+        changes[i].resource =
+            (cafka_resource){CAFKA_RESOURCE_TOPIC, job->names[i / job->setting_count]};
         changes[i].operation = *setting->value ? CAFKA_CONFIG_SET_VALUE : CAFKA_CONFIG_DELETE;
         changes[i].name = setting->name;
         changes[i].value = *setting->value ? setting->value : NULL;
     }
-    int rc = cafka_admin_alter_configs(job->admin, changes, count, job->validate_only ? CAFKA_VALIDATE_ONLY : 0,
-                                       TIMEOUT_MS, NULL, &err);
+    int rc = cafka_admin_alter_configs(job->admin, changes, count,
+                                       job->validate_only ? CAFKA_VALIDATE_ONLY : 0, TIMEOUT_MS,
+                                       NULL, &err);
     free(changes);
     if (rc)
         complain_error("topics", &err);
@@ -285,7 +293,11 @@ static int run_verb(struct topics_job *job)
     static const struct {
         const char *name;
         bool (*run)(struct topics_job *job);
-    } verbs[] = {{"create", create}, {"delete", delete}, {"grow", grow}, {"configs", configs}, {"alter", alter}};
+    } verbs[] = {{"create", create},
+                 {"delete", delete},
+                 {"grow", grow},
+                 {"configs", configs},
+                 {"alter", alter}};
     if (!strcmp(job->verb, "list"))
         return show(job, false) ? 0 : 1;
     if (!strcmp(job->verb, "describe"))

@@ -155,8 +155,8 @@ static bool move_to(struct broker *broker, struct str host, uint16_t port)
     char *copy = mem_strndup(host.data, host.size);
     if (!copy)
         return false;
-    log_info(broker->client->log, "broker %d moved from %s:%u to %s:%u", broker->id, broker->host, broker->port,
-             copy, port);
+    log_info(broker->client->log, "broker %d moved from %s:%u to %s:%u", broker->id, broker->host,
+             broker->port, copy, port);
     mem_free(broker->host);
     broker->host = copy;
     broker->port = port;
@@ -215,7 +215,8 @@ static void bootstrap_free(struct bootstrap *bootstrap)
 static void add_bootstrap(struct client *client, struct str host, uint16_t port)
 {
     struct list *link, *after;
-    list_each (link, after, &client->brokers) {
+    list_each(link, after, &client->brokers)
+    {
         struct broker *known = list_item(link, struct broker, link);
         if (known->id < 0 && known->port == port && str_is(host, known->host)) {
             known->present = true;
@@ -240,7 +241,8 @@ static struct str host_of(const char *text)
     return (struct str){text, (size_t)(end - text)};
 }
 
-static void on_resolved(void *owner, const cafka_error *error, const cafka_address *addresses, size_t count)
+static void on_resolved(void *owner, const cafka_error *error, const cafka_address *addresses,
+                        size_t count)
 {
     struct bootstrap *bootstrap = owner;
     struct client *client = bootstrap->client;
@@ -268,8 +270,8 @@ static void resolve_bootstrap(struct client *client, const struct server_name *s
         bootstrap->client = client;
         bootstrap->server = server;
         list_push_back(&client->bootstraps, &bootstrap->link);
-        if (!lookup_start(&bootstrap->lookup, client->loop, server->host, server->port, on_resolved, bootstrap,
-                          &err))
+        if (!lookup_start(&bootstrap->lookup, client->loop, server->host, server->port, on_resolved,
+                          bootstrap, &err))
             return;
         bootstrap_free(bootstrap);
     }
@@ -280,9 +282,8 @@ void brokers_bootstrap(struct client *client)
 {
     const struct client_settings *settings = client->settings;
     struct list *link, *after;
-    list_each (link, after, &client->brokers)
-        list_item(link, struct broker, link)->present = false;
-    list_each (link, after, &client->bootstraps)
+    list_each(link, after, &client->brokers) list_item(link, struct broker, link)->present = false;
+    list_each(link, after, &client->bootstraps)
         bootstrap_free(list_item(link, struct bootstrap, link));
     for (size_t i = 0; i < settings->bootstrap_count; i++) {
         const struct server_name *server = &settings->bootstrap[i];
@@ -365,8 +366,7 @@ struct broker *client_least_loaded(struct client *client, enum lane which)
 {
     int count = 0, position = 0;
     struct list *link, *after;
-    list_each (link, after, &client->brokers)
-        count += list_item(link, struct broker, link)->present;
+    list_each(link, after, &client->brokers) count += list_item(link, struct broker, link)->present;
     if (!count || client->stopped)
         return NULL;
     /* A random start spreads the clients of a cluster; two rounds see all from there. */
@@ -375,7 +375,8 @@ struct broker *client_least_loaded(struct client *client, enum lane which)
     int64_t now_ms = loop_now_ms(client->loop);
     for (int round = 0; round < 2; round++) {
         position = 0;
-        list_each (link, after, &client->brokers) {
+        list_each(link, after, &client->brokers)
+        {
             struct broker *broker = list_item(link, struct broker, link);
             if (!broker->present)
                 continue;
@@ -392,9 +393,10 @@ struct broker *client_least_loaded(struct client *client, enum lane which)
 void brokers_stop(struct client *client)
 {
     struct list *link, *after;
-    list_each (link, after, &client->bootstraps)
+    list_each(link, after, &client->bootstraps)
         bootstrap_free(list_item(link, struct bootstrap, link));
-    list_each (link, after, &client->brokers) {
+    list_each(link, after, &client->brokers)
+    {
         struct broker *broker = list_item(link, struct broker, link);
         for (int i = 0; i < LANE_COUNT; i++) {
             struct conn *conn = broker->lanes[i].conn;
@@ -408,7 +410,6 @@ void brokers_fini(struct client *client)
 {
     struct list *link, *after;
     if (client->brokers.next)
-        list_each (link, after, &client->brokers)
-            broker_free(list_item(link, struct broker, link));
+        list_each(link, after, &client->brokers) broker_free(list_item(link, struct broker, link));
     map_fini(&client->by_id);
 }

@@ -12,7 +12,9 @@
 
 #include "protocol/api_keys.h"
 
-enum { LOOK_AGAIN_MS = 1000 }; /* for a broker that can take a call, if nothing else makes us look */
+enum {
+    LOOK_AGAIN_MS = 1000
+}; /* for a broker that can take a call, if nothing else makes us look */
 
 static void finish(struct call *call, const struct reply *reply)
 {
@@ -41,15 +43,17 @@ static void explain_timeout(const struct call *call, cafka_error *err)
     const struct broker *broker = call->broker;
     const cafka_error *cause = metadata_last_error(call->client->metadata);
     if (!call->waiting) {
-        error_set_flags(err, CAFKA_ERR_TIMEOUT, CAFKA_UNKNOWN_OUTCOME, "broker %d (%s:%u) did not answer %s in time",
-                        broker->id, broker->host, broker->port, name);
+        error_set_flags(err, CAFKA_ERR_TIMEOUT, CAFKA_UNKNOWN_OUTCOME,
+                        "broker %d (%s:%u) did not answer %s in time", broker->id, broker->host,
+                        broker->port, name);
         return;
     }
     if (broker && broker->lanes[call->lane].conn)
         cause = conn_last_error(broker->lanes[call->lane].conn);
     if (broker)
-        error_set(err, CAFKA_ERR_TIMEOUT, "%s could not be sent to broker %d (%s:%u) in time%s%.120s", name,
-                  broker->id, broker->host, broker->port, cause->code ? ": " : "", cause->message);
+        error_set(err, CAFKA_ERR_TIMEOUT,
+                  "%s could not be sent to broker %d (%s:%u) in time%s%.120s", name, broker->id,
+                  broker->host, broker->port, cause->code ? ": " : "", cause->message);
     else
         error_set(err, CAFKA_ERR_TIMEOUT, "%s could not be sent to %s in time%s%.150s", name,
                   call->target == CALL_CONTROLLER ? "the controller"
@@ -73,7 +77,8 @@ static void send_call(struct call *call, struct conn *conn)
 {
     cafka_error err = {0};
     int rc = CAFKA_OK;
-    int version = conn_version(conn, call->request.api_key, call->max_version ? call->max_version : -1);
+    int version =
+        conn_version(conn, call->request.api_key, call->max_version ? call->max_version : -1);
     if (version < 0)
         rc = conn_unsupported(conn, call->request.api_key, &err);
     if (!rc && call->prepare)
@@ -100,12 +105,9 @@ static struct broker *find_broker(struct call *call)
 {
     struct client *client = call->client;
     switch (call->target) {
-    case CALL_ANY:
-        return client_least_loaded(client, call->lane);
-    case CALL_CONTROLLER:
-        return client_broker(client, metadata_controller(client->metadata));
-    default:
-        return client_broker(client, call->target);
+    case CALL_ANY: return client_least_loaded(client, call->lane);
+    case CALL_CONTROLLER: return client_broker(client, metadata_controller(client->metadata));
+    default: return client_broker(client, call->target);
     }
 }
 
@@ -125,13 +127,13 @@ static void pump(struct client *client)
         call->broker = broker;
         list_push_back(&broker->lanes[call->lane].calls, link);
     }
-    list_each (link, after, &client->brokers)
-        for (int i = 0; i < LANE_COUNT; i++) {
-            struct broker *broker = list_item(link, struct broker, link);
-            if (broker->lanes[i].wanted)
-                (void)broker_conn(broker, (enum lane)i);
-            calls_pump_lane(broker, (enum lane)i);
-        }
+    list_each(link, after, &client->brokers) for (int i = 0; i < LANE_COUNT; i++)
+    {
+        struct broker *broker = list_item(link, struct broker, link);
+        if (broker->lanes[i].wanted)
+            (void)broker_conn(broker, (enum lane)i);
+        calls_pump_lane(broker, (enum lane)i);
+    }
     if (!list_empty(&client->orphans))
         calls_pump_at(client, loop_now_ms(client->loop) + LOOK_AGAIN_MS);
 }
@@ -169,7 +171,8 @@ void client_call(struct client *client, struct call *call, int32_t target, enum 
     list_push_back(&client->orphans, &call->link);
     int64_t deadline_ms = call->deadline_ms;
     if (!deadline_ms)
-        deadline_ms = loop_now_ms(client->loop) + client->settings->request_timeout_ms + call->request.timeout_ms;
+        deadline_ms = loop_now_ms(client->loop) + client->settings->request_timeout_ms +
+                      call->request.timeout_ms;
     loop_timer_set(client->loop, &call->timer, deadline_ms);
     calls_pump_soon(client);
 }
@@ -198,7 +201,6 @@ void calls_fail_all(struct client *client, int code, const char *text)
     error_set(&error, code, "%s", text);
     fail_list(&client->orphans, &error);
     struct list *link, *after;
-    list_each (link, after, &client->brokers)
-        for (int i = 0; i < LANE_COUNT; i++)
-            fail_list(&list_item(link, struct broker, link)->lanes[i].calls, &error);
+    list_each(link, after, &client->brokers) for (int i = 0; i < LANE_COUNT; i++)
+        fail_list(&list_item(link, struct broker, link)->lanes[i].calls, &error);
 }

@@ -42,11 +42,13 @@ static void set_up(struct client *client, const struct client_options *options)
         .room = options->room,
         .fork_generation = fork_generation(),
         .shared_loop = settings->loop,
-        .queue_callbacks = settings->callback_dispatch == DISPATCH_QUEUE || settings->kind == CAFKA_FOR_CONSUMER,
+        .queue_callbacks =
+            settings->callback_dispatch == DISPATCH_QUEUE || settings->kind == CAFKA_FOR_CONSUMER,
         .dispatch_event = -1,
         .finish_event = -1,
         .next_bootstrap_id = -2, /* -1 is "no leader" elsewhere */
-        .max_in_flight = {options->max_in_flight[LANE_DATA] ? options->max_in_flight[LANE_DATA] : DATA_IN_FLIGHT,
+        .max_in_flight = {options->max_in_flight[LANE_DATA] ? options->max_in_flight[LANE_DATA]
+                                                            : DATA_IN_FLIGHT,
                           options->max_in_flight[LANE_CONTROL] ? options->max_in_flight[LANE_CONTROL]
                                                                : CONTROL_IN_FLIGHT},
         .conn_options =
@@ -153,7 +155,8 @@ static void finish_on_loop(struct loop_task *task)
     /* A done function may have made another call. */
     calls_fail_all(client, CAFKA_ERR_CLOSED, "the client is closed");
     loop_timer_cancel(client->loop, &client->pump_timer);
-    client_signal(client, client->finish_event); /* the last touch: client_fini() may follow at once */
+    client_signal(client,
+                  client->finish_event); /* the last touch: client_fini() may follow at once */
 }
 
 int client_close(struct client *client, int64_t deadline, cafka_error *err)
@@ -180,7 +183,8 @@ void client_fini(struct client *client)
     if (client->fork_generation != fork_generation())
         return; /* threads, sockets and pollers are the parent's: nothing here may touch them */
     if (client_close(client, CAFKA_NEVER, NULL)) {
-        log_error(client->log, "a client cannot be freed inside a callback or on its loop's thread: it leaks");
+        log_error(client->log,
+                  "a client cannot be freed inside a callback or on its loop's thread: it leaks");
         return;
     }
     (void)client_dispatch(client); /* nothing that was queued for the application is dropped */
@@ -192,7 +196,8 @@ void client_fini(struct client *client)
 int client_not_forked(const struct client *client, cafka_error *err)
 {
     if (client->fork_generation != fork_generation())
-        return error_set(err, CAFKA_ERR_FORKED, "this client was made in the parent process; make another one");
+        return error_set(err, CAFKA_ERR_FORKED,
+                         "this client was made in the parent process; make another one");
     return CAFKA_OK;
 }
 
@@ -210,9 +215,11 @@ int client_may_wait(const struct client *client, cafka_error *err)
     if (rc)
         return rc;
     if (*callback_depth())
-        return error_set(err, CAFKA_ERR_IN_CALLBACK, "this call would wait, and must not inside a callback");
+        return error_set(err, CAFKA_ERR_IN_CALLBACK,
+                         "this call would wait, and must not inside a callback");
     if (loop_is_current(client->loop))
-        return error_set(err, CAFKA_ERR_WOULD_BLOCK, "this call would wait, and must not on the loop's thread");
+        return error_set(err, CAFKA_ERR_WOULD_BLOCK,
+                         "this call would wait, and must not on the loop's thread");
     return CAFKA_OK;
 }
 
@@ -346,7 +353,8 @@ static void run_callback(struct client *client, struct client_callback *callback
     client_callback_leave();
     int64_t took_ms = (env->now(env) - before) / NS_PER_MS;
     if (took_ms > SLOW_CALLBACK_MS)
-        log_warn(log, "a callback of the application held up the client for %lld ms", (long long)took_ms);
+        log_warn(log, "a callback of the application held up the client for %lld ms",
+                 (long long)took_ms);
 }
 
 void client_callback(struct client *client, struct client_callback *callback)

@@ -63,7 +63,7 @@ struct client {
     struct log log;
     struct metadata *metadata;
     struct frame_pool *frames;
-    struct list brokers;  /* all that were ever known; a struct broker lives as long as the client */
+    struct list brokers; /* all that were ever known; a struct broker lives as long as the client */
     struct map by_id;
     struct conn_options conn_options;
     struct client_hooks hooks;
@@ -75,8 +75,8 @@ struct client {
     /* client.c's own */
     cafka_loop *shared_loop; /* NULL: the loop is private */
     unsigned fork_generation;
-    bool queue_callbacks;    /* for cafka_dispatch(), instead of running them on the loop */
-    int dispatch_event;      /* signalled while `callbacks` is not empty */
+    bool queue_callbacks; /* for cafka_dispatch(), instead of running them on the loop */
+    int dispatch_event;   /* signalled while `callbacks` is not empty */
     struct mpsc callbacks;
     struct loop_task start_task, stop_task, finish_task;
     bool started;
@@ -150,7 +150,8 @@ int client_not_forked(const struct client *client, cafka_error *err);
 extern atomic_uint client_fork_generation;
 static inline bool client_is_forked(const struct client *client)
 {
-    return atomic_load_explicit(&client_fork_generation, memory_order_relaxed) != client->fork_generation;
+    return atomic_load_explicit(&client_fork_generation, memory_order_relaxed) !=
+           client->fork_generation;
 }
 
 /* --- callbacks of the application --- */

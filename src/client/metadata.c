@@ -90,7 +90,8 @@ void topic_want(struct metadata *m, struct metadata_topic *topic, int64_t at_ms)
     metadata_schedule(m);
 }
 
-int metadata_topic_ref(struct metadata *m, struct str name, struct metadata_topic **out, cafka_error *err)
+int metadata_topic_ref(struct metadata *m, struct str name, struct metadata_topic **out,
+                       cafka_error *err)
 {
     struct metadata_topic *topic = metadata_topic_find(m, name);
     if (!topic)
@@ -125,7 +126,8 @@ void metadata_set_topic_idle(struct metadata *m, int64_t idle_ms)
 
 static bool is_idle(const struct metadata *m, const struct metadata_topic *topic)
 {
-    return m->topic_idle_ms >= 0 && loop_now_ms(m->client->loop) - topic->touched_ms > m->topic_idle_ms;
+    return m->topic_idle_ms >= 0 &&
+           loop_now_ms(m->client->loop) - topic->touched_ms > m->topic_idle_ms;
 }
 
 /* --- when to ask --- */
@@ -180,7 +182,7 @@ int metadata_want_all(struct metadata *m, bool all, cafka_error *err)
         return CAFKA_OK;
     }
     struct list *link, *after;
-    list_each (link, after, &m->topics)
+    list_each(link, after, &m->topics)
         topic_release(m, list_item(link, struct metadata_topic, link));
     return CAFKA_OK;
 }
@@ -192,14 +194,16 @@ static bool fill_request(struct metadata *m, int version)
 {
     struct client *client = m->client;
     int64_t now_ms = loop_now_ms(client->loop);
-    m->full = (m->need_full && m->full_not_before_ms <= now_ms) || now_ms - m->last_full_ms >= max_age_ms(m);
+    m->full = (m->need_full && m->full_not_before_ms <= now_ms) ||
+              now_ms - m->last_full_ms >= max_age_ms(m);
     if (m->full)
         m->need_full = false; /* a wish that comes from now on is for the request after this one */
 
     int32_t count = 0;
     metadata_request_init(&m->body);
     struct list *link, *after;
-    list_each (link, after, &m->topics) {
+    list_each(link, after, &m->topics)
+    {
         struct metadata_topic *topic = list_item(link, struct metadata_topic, link);
         bool due = list_linked(&topic->wanting) && topic->ask_at_ms <= now_ms;
         if (!topic->refs || (!due && !m->full))
@@ -237,7 +241,8 @@ void metadata_unask(struct metadata *m)
         m->need_full = true;
     m->full = false;
     struct list *link, *after;
-    list_each (link, after, &m->topics) {
+    list_each(link, after, &m->topics)
+    {
         struct metadata_topic *topic = list_item(link, struct metadata_topic, link);
         if (!topic->asked)
             continue;
@@ -300,8 +305,9 @@ static void send_next(struct metadata *m)
     if (!m->attempt_since_ms)
         m->attempt_since_ms = now_ms;
     if (should_rebootstrap(m))
-        metadata_rebootstrap(m, brokers_all_down(client) ? "no known broker can be reached"
-                                                         : "none has told the state of the cluster for long");
+        metadata_rebootstrap(m, brokers_all_down(client)
+                                    ? "no known broker can be reached"
+                                    : "none has told the state of the cluster for long");
     struct broker *broker = client_least_loaded(client, LANE_CONTROL);
     if (!broker) { /* metadata_broker_ready() goes on */
         loop_timer_set(client->loop, &m->timer, now_ms + LOOK_AGAIN_MS);
@@ -359,8 +365,7 @@ void metadata_free(struct metadata *m)
     if (!m)
         return;
     struct list *link, *after;
-    list_each (link, after, &m->topics)
-        topic_free(m, list_item(link, struct metadata_topic, link));
+    list_each(link, after, &m->topics) topic_free(m, list_item(link, struct metadata_topic, link));
     map_fini(&m->by_id);
     map_fini(&m->by_name);
     arena_fini(&m->arena);

@@ -36,13 +36,13 @@ struct metadata_partition {
 
 struct metadata_topic {
     char *name;
-    struct uuid id;          /* zero: not told */
-    cafka_error error;       /* why there is nothing to know; code 0: fine, or not asked yet */
-    bool known;              /* partitions is filled; it stays (stale) when a later answer has an error */
+    struct uuid id;    /* zero: not told */
+    cafka_error error; /* why there is nothing to know; code 0: fine, or not asked yet */
+    bool known;        /* partitions is filled; it stays (stale) when a later answer has an error */
     bool internal;
     int32_t partition_count;
     struct metadata_partition *partitions;
-    void *user;              /* of the room above */
+    void *user; /* of the room above */
 
     /* metadata's own */
     struct list link;    /* all topics */
@@ -96,8 +96,8 @@ struct metadata_topic *metadata_next(struct metadata *metadata, struct metadata_
  * than ours. Name the broker before with metadata_hint_broker(). True if it changed something;
  * no hook is called for it, and the refresh that should follow is the caller's.
  */
-bool metadata_hint_leader(struct metadata *metadata, struct metadata_topic *topic, int32_t partition,
-                          int32_t leader, int32_t leader_epoch);
+bool metadata_hint_leader(struct metadata *metadata, struct metadata_topic *topic,
+                          int32_t partition, int32_t leader, int32_t leader_epoch);
 void metadata_hint_broker(struct metadata *metadata, int32_t id, struct str host, int32_t port,
                           struct str rack);
 
@@ -118,7 +118,7 @@ static inline const struct metadata_partition *metadata_partition(const struct m
 
 /* --- for client.c --- */
 int metadata_new(struct metadata **out, struct client *client, cafka_error *err);
-void metadata_free(struct metadata *metadata); /* takes NULL */
+void metadata_free(struct metadata *metadata);  /* takes NULL */
 void metadata_start(struct metadata *metadata); /* the first request, for the list of brokers */
 void metadata_stop(struct metadata *metadata);
 void metadata_broker_ready(struct metadata *metadata); /* a control lane can be used: perhaps ask now */

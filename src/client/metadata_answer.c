@@ -30,13 +30,15 @@ static bool is_usable(const struct metadata_response_broker *b)
 }
 
 /* All of them are made before any is forgotten: without memory the old ones go on serving. */
-static int make_brokers(struct metadata *m, const struct metadata_response *response, cafka_error *err)
+static int make_brokers(struct metadata *m, const struct metadata_response *response,
+                        cafka_error *err)
 {
     int usable = 0;
     for (int32_t i = 0; i < response->brokers_count; i++) {
         const struct metadata_response_broker *b = &response->brokers[i];
         if (!is_usable(b)) {
-            log_warn(m->log, "broker %d has no usable address (%.*s:%d)", b->node_id, STR_ARG(b->host), b->port);
+            log_warn(m->log, "broker %d has no usable address (%.*s:%d)", b->node_id,
+                     STR_ARG(b->host), b->port);
             continue;
         }
         usable++;
@@ -45,26 +47,28 @@ static int make_brokers(struct metadata *m, const struct metadata_response *resp
     }
     if (!usable)
         return error_set_flags(err, CAFKA_ERR_PROTOCOL, CAFKA_RETRIABLE,
-                               "broker %d names no brokers at all; it may be starting", m->asked_broker);
+                               "broker %d names no brokers at all; it may be starting",
+                               m->asked_broker);
     return CAFKA_OK;
 }
 
-static int take_brokers(struct metadata *m, const struct metadata_response *response, cafka_error *err)
+static int take_brokers(struct metadata *m, const struct metadata_response *response,
+                        cafka_error *err)
 {
     struct client *client = m->client;
     struct list *link, *after;
     int rc = make_brokers(m, response, err);
     if (rc)
         return rc;
-    list_each (link, after, &client->brokers)
-        list_item(link, struct broker, link)->present = false;
+    list_each(link, after, &client->brokers) list_item(link, struct broker, link)->present = false;
     for (int32_t i = 0; i < response->brokers_count; i++)
         if (is_usable(&response->brokers[i]))
             client_broker(client, response->brokers[i].node_id)->present = true;
     return CAFKA_OK;
 }
 
-void metadata_hint_broker(struct metadata *m, int32_t id, struct str host, int32_t port, struct str rack)
+void metadata_hint_broker(struct metadata *m, int32_t id, struct str host, int32_t port,
+                          struct str rack)
 {
     if (id < 0 || !host.size || !port_is_good(port))
         return;
@@ -82,8 +86,8 @@ static void take_cluster(struct metadata *m, const struct metadata_response *res
     if (!id)
         return; /* it serves messages only */
     if (m->cluster_id)
-        log_warn(m->log, "the cluster id changed from %s to %s: are these addresses of one cluster?", m->cluster_id,
-                 id);
+        log_warn(m->log, "the cluster id changed from %s to %s: are these addresses of one cluster?",
+                 m->cluster_id, id);
     mem_free(m->cluster_id);
     m->cluster_id = id;
 }
@@ -120,8 +124,8 @@ static bool resize(struct metadata_topic *topic, int32_t count)
 }
 
 /* True if the leader or its epoch is another one now. */
-static bool take_partition(struct metadata_partition *p, const struct metadata_response_partition *said,
-                           int version)
+static bool take_partition(struct metadata_partition *p,
+                           const struct metadata_response_partition *said, int version)
 {
     struct metadata_partition new = {
         .leader = said->leader_id,
@@ -159,8 +163,11 @@ static unsigned take_error(struct metadata_topic *topic, int code)
         return 0;
     error_clear(&topic->error);
     if (code)
-        error_set(&topic->error, code, "the brokers say about topic %s: %s%s", topic->name, cafka_error_name(code),
-                  code == ERR_UNKNOWN_TOPIC_OR_PARTITION ? " (it does not exist, or they do not know it yet)" : "");
+        error_set(&topic->error, code, "the brokers say about topic %s: %s%s", topic->name,
+                  cafka_error_name(code),
+                  code == ERR_UNKNOWN_TOPIC_OR_PARTITION
+                      ? " (it does not exist, or they do not know it yet)"
+                      : "");
     return METADATA_ERROR;
 }
 
@@ -174,8 +181,9 @@ static bool is_recreated(const struct metadata_topic *topic, struct uuid id, int
     return count < topic->partition_count; /* topics never shrink */
 }
 
-static int take_topic(struct metadata *m, struct metadata_topic *topic, const struct metadata_response_topic *said, int version,
-                      unsigned *what, cafka_error *err)
+static int take_topic(struct metadata *m, struct metadata_topic *topic,
+                      const struct metadata_response_topic *said, int version, unsigned *what,
+                      cafka_error *err)
 {
     *what = take_error(topic, said->error_code);
     if (said->error_code)
@@ -189,7 +197,8 @@ static int take_topic(struct metadata *m, struct metadata_topic *topic, const st
     if (count < before)
         count = before; /* a broker that has not heard of the newest partitions */
     if (!resize(topic, count))
-        return error_set(err, CAFKA_ERR_MEMORY, "no memory for %d partitions of %s", count, topic->name);
+        return error_set(err, CAFKA_ERR_MEMORY, "no memory for %d partitions of %s", count,
+                         topic->name);
     for (int32_t i = 0; i < said->partitions_count; i++) {
         const struct metadata_response_partition *p = &said->partitions[i];
         if (p->partition_index >= 0 && p->partition_index < count &&
@@ -220,8 +229,9 @@ static void want_rest(struct metadata *m, struct metadata_topic *topic)
         topic->ask_at_ms = 0;
         return;
     }
-    topic->ask_at_ms = loop_now_ms(client->loop) + backoff_after(client->env, settings->retry_backoff_ms,
-                                                                 settings->retry_backoff_max_ms, topic->unhelpful);
+    topic->ask_at_ms =
+        loop_now_ms(client->loop) + backoff_after(client->env, settings->retry_backoff_ms,
+                                                  settings->retry_backoff_max_ms, topic->unhelpful);
     if (topic->unhelpful < 62)
         topic->unhelpful++;
     if (topic->refs && (!topic->error.code || protocol_error_retriable(topic->error.code)))
@@ -239,7 +249,8 @@ static int hear_topic(struct metadata *m, const struct metadata_response_topic *
     if (!topic && m->want_all) {
         topic = topic_new(m, said->name);
         if (!topic)
-            return error_set(err, CAFKA_ERR_MEMORY, "no memory for the topic %.*s", STR_ARG(said->name));
+            return error_set(err, CAFKA_ERR_MEMORY, "no memory for the topic %.*s",
+                             STR_ARG(said->name));
     }
     if (!topic)
         return CAFKA_OK;
@@ -260,7 +271,8 @@ static void hear_silence(struct metadata *m, unsigned *changes)
 {
     struct list *link, *after;
     struct client *client = m->client;
-    list_each (link, after, &m->topics) {
+    list_each(link, after, &m->topics)
+    {
         struct metadata_topic *topic = list_item(link, struct metadata_topic, link);
         if (!topic->asked || topic->answered)
             continue;
@@ -277,7 +289,8 @@ static void hear_silence(struct metadata *m, unsigned *changes)
 static void forget_asked(struct metadata *m)
 {
     struct list *link, *after;
-    list_each (link, after, &m->topics) {
+    list_each(link, after, &m->topics)
+    {
         struct metadata_topic *topic = list_item(link, struct metadata_topic, link);
         if (topic->asked) {
             topic->asked = false;
@@ -293,8 +306,9 @@ static void note_full(struct metadata *m, unsigned changes)
     const struct client_settings *settings = client->settings;
     int64_t now_ms = loop_now_ms(client->loop);
     m->full_unhelpful = changes ? 0 : m->full_unhelpful < 62 ? m->full_unhelpful + 1 : 62;
-    m->full_not_before_ms = now_ms + backoff_after(client->env, settings->retry_backoff_ms,
-                                                   settings->retry_backoff_max_ms, m->full_unhelpful);
+    m->full_not_before_ms =
+        now_ms + backoff_after(client->env, settings->retry_backoff_ms,
+                               settings->retry_backoff_max_ms, m->full_unhelpful);
     m->last_full_ms = now_ms;
 }
 
@@ -302,10 +316,12 @@ static int take_response(struct metadata *m, const struct metadata_response *res
                          cafka_error *err)
 {
     if (response->error_code) {
-        if (response->error_code == ERR_REBOOTSTRAP_REQUIRED && m->client->settings->metadata_rebootstrap)
+        if (response->error_code == ERR_REBOOTSTRAP_REQUIRED &&
+            m->client->settings->metadata_rebootstrap)
             metadata_rebootstrap(m, "a broker asked for it");
-        return error_set(err, response->error_code, "broker %d refuses to tell the state of the cluster: %s",
-                         m->asked_broker, cafka_error_name(response->error_code));
+        return error_set(err, response->error_code,
+                         "broker %d refuses to tell the state of the cluster: %s", m->asked_broker,
+                         cafka_error_name(response->error_code));
     }
     int rc = take_brokers(m, response, err);
     if (rc)
@@ -342,8 +358,8 @@ int metadata_take_answer(struct metadata *m, const struct reply *reply, cafka_er
     return CAFKA_OK;
 }
 
-bool metadata_hint_leader(struct metadata *m, struct metadata_topic *topic, int32_t partition, int32_t leader,
-                          int32_t leader_epoch)
+bool metadata_hint_leader(struct metadata *m, struct metadata_topic *topic, int32_t partition,
+                          int32_t leader, int32_t leader_epoch)
 {
     if (!topic->known || partition < 0 || partition >= topic->partition_count || leader < 0 ||
         !client_broker(m->client, leader))

@@ -13,7 +13,7 @@ struct metadata {
     struct client *client;
     struct log log;
     struct map by_name;
-    struct map by_id;   /* topics whose id is known; a fetch answer names them so */
+    struct map by_id;    /* topics whose id is known; a fetch answer names them so */
     bool some_not_by_id; /* there was no memory to put one in: look at all */
     struct list topics;
     struct list wanting; /* topics to be asked for when their ask_at_ms has come */

@@ -17,7 +17,7 @@ void brokers_bootstrap(struct client *client);
 bool brokers_are_bootstrap(const struct client *client);
 /* Every broker that counts failed, and waits for its reconnect backoff. */
 bool brokers_all_down(const struct client *client);
-void brokers_stop(struct client *client);  /* close all connections */
+void brokers_stop(struct client *client); /* close all connections */
 void brokers_fini(struct client *client);
 
 /* call.c */

@@ -70,13 +70,15 @@ int cafka_loop_new_in(cafka_loop **out, const cafka_env *env, unsigned mode, caf
 {
     error_clear(err);
     if (!out || !env || (mode != CAFKA_LOOP_BACKGROUND && mode != CAFKA_LOOP_EXTERNAL))
-        return error_set(err, CAFKA_ERR_ARGUMENT, "a loop needs a place, a world, and a mode that exists");
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "a loop needs a place, a world, and a mode that exists");
     cafka_loop *shared = mem_zalloc(sizeof *shared);
     if (!shared)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for a loop");
     shared->fork_generation = fork_generation();
     atomic_flag_clear(&shared->running);
-    int rc = loop_new(&shared->loop, env, mode == CAFKA_LOOP_EXTERNAL ? LOOP_EXTERNAL : LOOP_BACKGROUND, err);
+    int rc = loop_new(&shared->loop, env,
+                      mode == CAFKA_LOOP_EXTERNAL ? LOOP_EXTERNAL : LOOP_BACKGROUND, err);
     if (rc) {
         mem_free(shared);
         return rc;

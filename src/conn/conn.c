@@ -102,7 +102,10 @@ static void fail_requests(struct conn *conn, const cafka_error *why)
         cafka_error error = *why;
         if (slot->begins_at < conn->written_total)
             error.flags |= CAFKA_UNKNOWN_OUTCOME;
-        struct reply reply = {.error = &error, .conn = conn, .api = slot->api, .version = slot->version};
+        struct reply reply = {.error = &error,
+                              .conn = conn,
+                              .api = slot->api,
+                              .version = slot->version};
         struct request *request = inflight_finish(&conn->inflight, slot);
         if (request)
             request->done(request, &reply);
@@ -133,8 +136,8 @@ void conn_fail(struct conn *conn, const cafka_error *cause)
             conn->setup_failures = 0;
         else
             conn->setup_failures++;
-        conn->blocked_until_ms =
-            loop_now_ms(conn->options->loop) + backoff_next(&conn->backoff, loop_env(conn->options->loop));
+        conn->blocked_until_ms = loop_now_ms(conn->options->loop) +
+                                 backoff_next(&conn->backoff, loop_env(conn->options->loop));
     }
     conn->last_error = why;
 
@@ -181,7 +184,8 @@ void conn_free(struct conn *conn)
     drop_socket(conn);
     conn_move(conn, CONN_CLOSED);
     cafka_error error = {0};
-    error_set(&error, CAFKA_ERR_CLOSED, "the connection to %s was closed by this client", conn->name);
+    error_set(&error, CAFKA_ERR_CLOSED, "the connection to %s was closed by this client",
+              conn->name);
     fail_requests(conn, &error);
     conn_leave(conn);
 }
@@ -212,7 +216,8 @@ static void on_readable(void *owner)
 /* There may be another address; and some brokers close when they do not know our ApiVersions. */
 static bool try_another_way(struct conn *conn, const cafka_error *why)
 {
-    if (conn->state == CONN_VERSIONS && !conn->versions_fallback && why->code == CAFKA_ERR_TRANSPORT) {
+    if (conn->state == CONN_VERSIONS && !conn->versions_fallback &&
+        why->code == CAFKA_ERR_TRANSPORT) {
         conn->versions_fallback = true;
         conn->address_at--; /* the same again */
     } else if (conn->address_at >= conn->address_count ||
@@ -269,8 +274,9 @@ static void dial_next(struct conn *conn)
         error_clear(&err);
         conn->queued_total = conn->written_total = 0;
         if (!stream_dial(&conn->stream, loop, address, &stream_events, conn, &err)) {
-            int64_t limit_ms = backoff_after(loop_env(loop), conn->options->setup_timeout_ms,
-                                             conn->options->setup_timeout_max_ms, conn->setup_failures);
+            int64_t limit_ms =
+                backoff_after(loop_env(loop), conn->options->setup_timeout_ms,
+                              conn->options->setup_timeout_max_ms, conn->setup_failures);
             loop_timer_set(loop, &conn->state_timer, loop_now_ms(loop) + limit_ms);
             return;
         }
@@ -312,7 +318,8 @@ static void start_dialing(struct conn *conn)
         conn_break(conn, &err);
         return;
     }
-    loop_timer_set(loop, &conn->state_timer, loop_now_ms(loop) + conn->options->setup_timeout_max_ms);
+    loop_timer_set(loop, &conn->state_timer,
+                   loop_now_ms(loop) + conn->options->setup_timeout_max_ms);
 }
 
 void conn_open(struct conn *conn)
@@ -441,7 +448,8 @@ int conn_new(struct conn **out, const struct conn_options *options, const char *
     conn->options = options;
     conn->events = events;
     conn->owner = owner;
-    conn->backoff = (struct backoff){options->reconnect_backoff_ms, options->reconnect_backoff_max_ms, 0};
+    conn->backoff =
+        (struct backoff){options->reconnect_backoff_ms, options->reconnect_backoff_max_ms, 0};
     conn->state_timer.fire = on_state_timer;
     conn->request_timer.fire = conn_on_request_timer;
     conn->throttle_timer.fire = on_throttle_timer;

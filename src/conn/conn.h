@@ -33,7 +33,15 @@
 struct conn;
 struct request;
 
-enum conn_state { CONN_IDLE, CONN_DIALING, CONN_VERSIONS, CONN_AUTH, CONN_READY, CONN_CLOSED, CONN_STATES };
+enum conn_state {
+    CONN_IDLE,
+    CONN_DIALING,
+    CONN_VERSIONS,
+    CONN_AUTH,
+    CONN_READY,
+    CONN_CLOSED,
+    CONN_STATES
+};
 
 /* What every connection of a client has in common. Not copied: it must outlive the connections. */
 struct conn_options {
@@ -80,7 +88,8 @@ int conn_in_flight(const struct conn *conn);
 bool conn_can_send(const struct conn *conn);
 /* When the next dial may start or the throttle ends (loop_now_ms clock); 0: now. */
 int64_t conn_blocked_until_ms(const struct conn *conn);
-const cafka_error *conn_last_error(const struct conn *conn); /* why it went down last; code 0: it did not */
+const cafka_error *conn_last_error(
+    const struct conn *conn); /* why it went down last; code 0: it did not */
 
 /*
  * The version to use: the highest that both sides know, at most max_version (-1: no bound).
@@ -103,9 +112,9 @@ struct reply {
     const cafka_error *error; /* NULL: answered. CAFKA_UNKNOWN_OUTCOME is set if it may have been written */
     struct conn *conn;
     const struct api *api;
-    int version;              /* of request and response */
-    struct frame *frame;      /* holds body; frame_ref() it to keep it. NULL without a response */
-    struct bytes body;        /* behind the response header */
+    int version;         /* of request and response */
+    struct frame *frame; /* holds body; frame_ref() it to keep it. NULL without a response */
+    struct bytes body;   /* behind the response header */
 };
 
 /*
@@ -116,7 +125,7 @@ struct request {
     void (*done)(struct request *request, const struct reply *reply);
     int64_t timeout_ms; /* 0: request_timeout_ms of the options. Counts from conn_send() */
     int16_t api_key;
-    bool no_response;   /* acks=0: done once written */
+    bool no_response; /* acks=0: done once written */
 
     struct conn *conn; /* NULL: not in flight. From here on conn's own */
     int32_t slot;

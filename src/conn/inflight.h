@@ -36,7 +36,8 @@ void inflight_fini(struct inflight *f);
 
 /* The next free slot, not yet in the ring; NULL: all are taken. */
 struct slot *inflight_free_slot(struct inflight *f);
-void inflight_push(struct inflight *f, struct slot *slot); /* the one that inflight_free_slot() gave */
+void inflight_push(struct inflight *f,
+                   struct slot *slot); /* the one that inflight_free_slot() gave */
 /* The one whose response comes next, NULL: none is waited for. */
 struct slot *inflight_awaited(struct inflight *f);
 /* The oldest that expects no response and is written; NULL: none. */

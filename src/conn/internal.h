@@ -40,9 +40,10 @@ struct conn {
     /* the socket */
     struct stream *stream;
     struct frame_reader reader;
-    uint64_t queued_total, written_total; /* bytes; how many were written is known when the socket is dropped */
-    cafka_error broken;                   /* to be failed with when the stack is unwound */
-    bool draining;                        /* moved: no new requests */
+    uint64_t queued_total,
+        written_total;  /* bytes; how many were written is known when the socket is dropped */
+    cafka_error broken; /* to be failed with when the stack is unwound */
+    bool draining;      /* moved: no new requests */
     int64_t active_ms;
 
     /* requests */
@@ -52,7 +53,8 @@ struct conn {
     struct request versions_request;
     bool versions_fallback; /* ask with version 0 */
     bool versions_retried;  /* error 35 was answered once */
-    int16_t min_version[API_KEY_COUNT], max_version[API_KEY_COUNT]; /* the broker's; max -1: not there */
+    int16_t min_version[API_KEY_COUNT],
+        max_version[API_KEY_COUNT]; /* the broker's; max -1: not there */
     struct conn_feature *features;
     int feature_count;
 
@@ -64,8 +66,9 @@ void conn_enter(struct conn *conn);
 void conn_leave(struct conn *conn);
 
 /* conn.c */
-void conn_fail(struct conn *conn, const cafka_error *why);  /* to IDLE, now; inside enter and leave */
-void conn_break(struct conn *conn, const cafka_error *why); /* the same soon; sends nothing until then */
+void conn_fail(struct conn *conn, const cafka_error *why); /* to IDLE, now; inside enter and leave */
+void conn_break(struct conn *conn,
+                const cafka_error *why); /* the same soon; sends nothing until then */
 void conn_soon(struct conn *conn);
 void conn_drop_stream(struct conn *conn);
 void conn_become_ready(struct conn *conn);

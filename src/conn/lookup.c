@@ -43,8 +43,8 @@ static void explain(const struct lookup *lookup, cafka_error *err)
     if (lookup->failure == -ENOENT)
         error_set(err, CAFKA_ERR_RESOLVE, "no host is called %s", lookup->host);
     else if (lookup->failure == -EAGAIN)
-        error_set(err, CAFKA_ERR_RESOLVE, "resolving the host name %s: the name server does not answer",
-                  lookup->host);
+        error_set(err, CAFKA_ERR_RESOLVE,
+                  "resolving the host name %s: the name server does not answer", lookup->host);
     else if (lookup->failure)
         error_errno(err, CAFKA_ERR_RESOLVE, -lookup->failure, "resolving the host name %s",
                     lookup->host);

@@ -76,7 +76,8 @@ int conn_send_now(struct conn *conn, struct request *request, int version, const
         encoded_clear(&slot->encoded);
         return rc;
     }
-    int64_t timeout_ms = request->timeout_ms ? request->timeout_ms : conn->options->request_timeout_ms;
+    int64_t timeout_ms =
+        request->timeout_ms ? request->timeout_ms : conn->options->request_timeout_ms;
     slot->request = request;
     slot->api = api;
     slot->version = version;
@@ -109,7 +110,8 @@ int conn_send(struct conn *conn, struct request *request, int version, const voi
 {
     assert(request->done && !request->conn);
     if (!conn_can_send(conn))
-        return error_set(err, CAFKA_ERR_STATE, "the connection to %s takes no request now", conn->name);
+        return error_set(err, CAFKA_ERR_STATE, "the connection to %s takes no request now",
+                         conn->name);
     return conn_send_now(conn, request, version, body, err);
 }
 
@@ -125,7 +127,8 @@ void conn_cancel(struct request *request)
         conn_drop_stream(conn);
         cafka_error why = {0};
         error_set(&why, CAFKA_ERR_TRANSPORT,
-                  "the connection to %s was closed because a request was cancelled half written", conn->name);
+                  "the connection to %s was closed because a request was cancelled half written",
+                  conn->name);
         conn_break(conn, &why);
     }
 }
@@ -141,10 +144,8 @@ static bool throttle_leads_body(const struct api *api)
     case API_RENEW_DELEGATION_TOKEN:
     case API_EXPIRE_DELEGATION_TOKEN:
     case API_DESCRIBE_DELEGATION_TOKEN:
-    case API_OFFSET_DELETE:
-        return false;
-    default:
-        return true;
+    case API_OFFSET_DELETE: return false;
+    default: return true;
     }
 }
 
@@ -174,10 +175,12 @@ static int match(struct conn *conn, struct slot *slot, struct bytes frame, struc
                  cafka_error *err)
 {
     if (!slot)
-        return error_set(err, CAFKA_ERR_PROTOCOL, "%s sent a response that no request waits for", conn->name);
+        return error_set(err, CAFKA_ERR_PROTOCOL, "%s sent a response that no request waits for",
+                         conn->name);
     if (!slot->written)
-        return error_set(err, CAFKA_ERR_PROTOCOL, "%s answered a %s request before it was completely sent",
-                         conn->name, slot->api->name);
+        return error_set(err, CAFKA_ERR_PROTOCOL,
+                         "%s answered a %s request before it was completely sent", conn->name,
+                         slot->api->name);
     int32_t correlation_id = 0;
     size_t size = 0;
     int rc = response_head_decode(slot->api, slot->version, frame, &correlation_id, &size, err);
@@ -187,8 +190,8 @@ static int match(struct conn *conn, struct slot *slot, struct bytes frame, struc
     }
     if (correlation_id != slot->correlation_id)
         return error_set(err, CAFKA_ERR_PROTOCOL,
-                         "%s answered with correlation id %d where %d (%s) was expected", conn->name,
-                         correlation_id, slot->correlation_id, slot->api->name);
+                         "%s answered with correlation id %d where %d (%s) was expected",
+                         conn->name, correlation_id, slot->correlation_id, slot->api->name);
     *body = bytes_of(frame.data + size, frame.size - size);
     return CAFKA_OK;
 }
@@ -201,7 +204,11 @@ static int take_response(struct conn *conn, struct frame *frame, cafka_error *er
     if (rc)
         return rc;
     heed_throttle(conn, slot, body);
-    struct reply reply = {.conn = conn, .api = slot->api, .version = slot->version, .frame = frame, .body = body};
+    struct reply reply = {.conn = conn,
+                          .api = slot->api,
+                          .version = slot->version,
+                          .frame = frame,
+                          .body = body};
     struct request *request = inflight_finish(&conn->inflight, slot);
     if (request)
         request->done(request, &reply);
@@ -284,15 +291,16 @@ void conn_on_request_timer(struct timer *timer)
 
 int reply_decode(const struct reply *reply, struct arena *arena, void *out, cafka_error *err)
 {
-    int rc = message_decode(reply->api->response, reply->version, reply->body, arena, out, NULL, err);
+    int rc =
+        message_decode(reply->api->response, reply->version, reply->body, arena, out, NULL, err);
     if (!rc)
         return CAFKA_OK;
     error_prefix(err, "the %s response (version %d) of %s: ", reply->api->name, reply->version,
                  reply->conn->name);
     if (rc != CAFKA_ERR_MEMORY) {
         cafka_error why = {0};
-        error_set(&why, CAFKA_ERR_PROTOCOL, "%s sent a %s response that cannot be decoded", reply->conn->name,
-                  reply->api->name);
+        error_set(&why, CAFKA_ERR_PROTOCOL, "%s sent a %s response that cannot be decoded",
+                  reply->conn->name, reply->api->name);
         conn_break(reply->conn, &why);
     }
     return rc;

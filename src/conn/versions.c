@@ -24,7 +24,8 @@ void conn_forget_versions(struct conn *conn)
     conn->feature_count = 0;
 }
 
-static int keep_features(struct conn *conn, const struct api_versions_response *response, cafka_error *err)
+static int keep_features(struct conn *conn, const struct api_versions_response *response,
+                         cafka_error *err)
 {
     int count = response->finalized_features_count;
     if (count <= 0)
@@ -41,7 +42,8 @@ static int keep_features(struct conn *conn, const struct api_versions_response *
     return CAFKA_OK;
 }
 
-static int keep_versions(struct conn *conn, const struct api_versions_response *response, cafka_error *err)
+static int keep_versions(struct conn *conn, const struct api_versions_response *response,
+                         cafka_error *err)
 {
     conn_forget_versions(conn);
     for (int32_t i = 0; i < response->api_keys_count; i++) {
@@ -70,7 +72,8 @@ static int take_versions(struct conn *conn, const struct reply *reply, cafka_err
     /* An unknown version is answered in the form of version 0. */
     bool refused = reply->body.size >= 2 && load_be16(reply->body.data) == ERR_UNSUPPORTED_VERSION;
     int version = refused ? 0 : reply->version;
-    int rc = message_decode(reply->api->response, version, reply->body, &arena, &response, NULL, err);
+    int rc =
+        message_decode(reply->api->response, version, reply->body, &arena, &response, NULL, err);
     if (rc) {
         error_prefix(err, "the ApiVersions response of %s: ", conn->name);
     } else if (refused && !conn->versions_retried) {
@@ -134,9 +137,11 @@ int conn_unsupported(const struct conn *conn, int api_key, cafka_error *err)
 {
     const struct api *api = api_find(api_key);
     if (conn->max_version[api_key] < 0)
-        return error_set(err, CAFKA_ERR_UNSUPPORTED, "%s does not know %s requests", conn->name, api->name);
-    return error_set(err, CAFKA_ERR_UNSUPPORTED, "%s knows %s requests of version %d to %d, we know %d to %d",
-                     conn->name, api->name, conn->min_version[api_key], conn->max_version[api_key],
+        return error_set(err, CAFKA_ERR_UNSUPPORTED, "%s does not know %s requests", conn->name,
+                         api->name);
+    return error_set(err, CAFKA_ERR_UNSUPPORTED,
+                     "%s knows %s requests of version %d to %d, we know %d to %d", conn->name,
+                     api->name, conn->min_version[api_key], conn->max_version[api_key],
                      message_min_version(api->request), message_max_version(api->request));
 }
 

@@ -24,7 +24,8 @@ static int out_of_memory(cafka_error *err)
     return error_set(err, CAFKA_ERR_MEMORY, "no memory for the list of aborted transactions");
 }
 
-int aborted_add(struct aborted_filter *filter, int64_t producer_id, int64_t first_offset, cafka_error *err)
+int aborted_add(struct aborted_filter *filter, int64_t producer_id, int64_t first_offset,
+                cafka_error *err)
 {
     if (filter->pending_count == filter->pending_capacity) {
         size_t capacity = filter->pending_capacity ? filter->pending_capacity * 2 : 16;
@@ -34,7 +35,8 @@ int aborted_add(struct aborted_filter *filter, int64_t producer_id, int64_t firs
         filter->pending = grown;
         filter->pending_capacity = capacity;
     }
-    filter->pending[filter->pending_count++] = (struct aborted_transaction){producer_id, first_offset};
+    filter->pending[filter->pending_count++] =
+        (struct aborted_transaction){producer_id, first_offset};
     return CAFKA_OK;
 }
 

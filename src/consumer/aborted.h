@@ -28,7 +28,8 @@ struct aborted_filter {
 void aborted_fini(struct aborted_filter *filter);
 void aborted_reset(struct aborted_filter *filter);
 /* Before the first batch; in any order. CAFKA_ERR_MEMORY. */
-int aborted_add(struct aborted_filter *filter, int64_t producer_id, int64_t first_offset, cafka_error *err);
+int aborted_add(struct aborted_filter *filter, int64_t producer_id, int64_t first_offset,
+                cafka_error *err);
 /* After the last aborted_add(). */
 void aborted_sort(struct aborted_filter *filter);
 

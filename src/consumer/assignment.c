@@ -26,7 +26,8 @@ static struct partition_key key_of(const char *topic, int32_t partition)
     return key;
 }
 
-static struct consumer_partition *find(const cafka_consumer *consumer, const char *topic, int32_t partition)
+static struct consumer_partition *find(const cafka_consumer *consumer, const char *topic,
+                                       int32_t partition)
 {
     if (!topic || strlen(topic) > TOPIC_NAME_MAX)
         return NULL;
@@ -34,22 +35,23 @@ static struct consumer_partition *find(const cafka_consumer *consumer, const cha
     return map_get(&consumer->by_name, key.bytes, key.size);
 }
 
-struct consumer_partition *consumer_find(cafka_consumer *consumer, const char *topic, int32_t partition,
-                                         cafka_error *err)
+struct consumer_partition *consumer_find(cafka_consumer *consumer, const char *topic,
+                                         int32_t partition, cafka_error *err)
 {
     struct consumer_partition *p = find(consumer, topic, partition);
     if (!p)
-        error_set(err, CAFKA_ERR_STATE, "%s-%d is not assigned to this consumer", topic ? topic : "(no topic)",
-                  partition);
+        error_set(err, CAFKA_ERR_STATE, "%s-%d is not assigned to this consumer",
+                  topic ? topic : "(no topic)", partition);
     return p;
 }
 
 static bool is_topic_name(const char *topic)
 {
     size_t length = topic ? strlen(topic) : 0;
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    return length && length <= TOPIC_NAME_MAX && strspn(topic, allowed) == length && strcmp(topic, ".") &&
-           strcmp(topic, "..");
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    return length && length <= TOPIC_NAME_MAX && strspn(topic, allowed) == length &&
+           strcmp(topic, ".") && strcmp(topic, "..");
 }
 
 static int check_positions(const cafka_position *positions, size_t count, cafka_error *err)
@@ -62,10 +64,11 @@ static int check_positions(const cafka_position *positions, size_t count, cafka_
             return error_set(err, CAFKA_ERR_ARGUMENT, "'%.60s' is not the name of a topic",
                              at->topic ? at->topic : "(null)");
         if (at->partition < 0)
-            return error_set(err, CAFKA_ERR_ARGUMENT, "%s has no partition %d", at->topic, at->partition);
+            return error_set(err, CAFKA_ERR_ARGUMENT, "%s has no partition %d", at->topic,
+                             at->partition);
         if (at->flags & CAFKA_POSITION_OFFSET && at->offset < CAFKA_OFFSET_BEGINNING)
-            return error_set(err, CAFKA_ERR_ARGUMENT, "%s-%d has no offset %lld", at->topic, at->partition,
-                             (long long)at->offset);
+            return error_set(err, CAFKA_ERR_ARGUMENT, "%s-%d has no offset %lld", at->topic,
+                             at->partition, (long long)at->offset);
     }
     return CAFKA_OK;
 }
@@ -98,7 +101,8 @@ static int add_partition(cafka_consumer *consumer, const cafka_position *at, caf
     struct consumer_partition *p = topic ? consumer_partition_new(topic, at->partition) : NULL;
     if (!p || !map_put(&consumer->by_name, key.bytes, key.size, p)) {
         consumer_partition_unref(p);
-        return error_set(err, CAFKA_ERR_MEMORY, "no memory to assign %s-%d", at->topic, at->partition);
+        return error_set(err, CAFKA_ERR_MEMORY, "no memory to assign %s-%d", at->topic,
+                         at->partition);
     }
     p->app.assigned = true;
     list_push_back(&consumer->assignment, &p->app.link);
@@ -124,13 +128,15 @@ static void drop_others(cafka_consumer *consumer, const cafka_position *position
 {
     struct list *link, *after;
     list_each(link, after, &consumer->assignment)
-        list_item(link, struct consumer_partition, app.link)->app.kept = false;
+        list_item(link, struct consumer_partition, app.link)
+            ->app.kept = false;
     for (size_t i = 0; i < count; i++) {
         struct consumer_partition *p = find(consumer, positions[i].topic, positions[i].partition);
         if (p)
             p->app.kept = true;
     }
-    list_each(link, after, &consumer->assignment) {
+    list_each(link, after, &consumer->assignment)
+    {
         struct consumer_partition *p = list_item(link, struct consumer_partition, app.link);
         if (!p->app.kept)
             drop_partition(consumer, p);
@@ -152,8 +158,8 @@ int cafka_consumer_assign(cafka_consumer *consumer, const cafka_position *positi
     return rc;
 }
 
-int cafka_consumer_assign_add(cafka_consumer *consumer, const cafka_position *positions, size_t count,
-                              cafka_error *err)
+int cafka_consumer_assign_add(cafka_consumer *consumer, const cafka_position *positions,
+                              size_t count, cafka_error *err)
 {
     int rc = consumer_enter(consumer, err);
     if (rc)
@@ -165,8 +171,8 @@ int cafka_consumer_assign_add(cafka_consumer *consumer, const cafka_position *po
     return rc;
 }
 
-int cafka_consumer_assign_remove(cafka_consumer *consumer, const cafka_position *positions, size_t count,
-                                 cafka_error *err)
+int cafka_consumer_assign_remove(cafka_consumer *consumer, const cafka_position *positions,
+                                 size_t count, cafka_error *err)
 {
     int rc = consumer_enter(consumer, err);
     if (rc)
@@ -181,7 +187,8 @@ int cafka_consumer_assign_remove(cafka_consumer *consumer, const cafka_position 
     return rc;
 }
 
-int cafka_consumer_assignment(cafka_consumer *consumer, cafka_position *out, size_t *count, cafka_error *err)
+int cafka_consumer_assignment(cafka_consumer *consumer, cafka_position *out, size_t *count,
+                              cafka_error *err)
 {
     int rc = consumer_enter(consumer, err);
     if (rc)
@@ -189,7 +196,8 @@ int cafka_consumer_assignment(cafka_consumer *consumer, cafka_position *out, siz
     size_t n = 0, room = out && count ? *count : 0;
     struct list *link, *after;
     reader_take_news(consumer->reader);
-    list_each(link, after, &consumer->assignment) {
+    list_each(link, after, &consumer->assignment)
+    {
         const struct consumer_partition *p = list_item(link, struct consumer_partition, app.link);
         if (n < room)
             out[n] = (cafka_position){.topic = p->topic,
@@ -208,8 +216,8 @@ int cafka_consumer_assignment(cafka_consumer *consumer, cafka_position *out, siz
 
 /* --- places --- */
 
-int cafka_consumer_seek(cafka_consumer *consumer, const char *topic, int32_t partition, int64_t offset,
-                        cafka_error *err)
+int cafka_consumer_seek(cafka_consumer *consumer, const char *topic, int32_t partition,
+                        int64_t offset, cafka_error *err)
 {
     int rc = consumer_enter(consumer, err);
     if (rc)
@@ -218,7 +226,8 @@ int cafka_consumer_seek(cafka_consumer *consumer, const char *topic, int32_t par
     if (!p)
         rc = CAFKA_ERR_STATE;
     else if (offset < CAFKA_OFFSET_BEGINNING)
-        rc = error_set(err, CAFKA_ERR_ARGUMENT, "%s-%d has no offset %lld", topic, partition, (long long)offset);
+        rc = error_set(err, CAFKA_ERR_ARGUMENT, "%s-%d has no offset %lld", topic, partition,
+                       (long long)offset);
     else
         start_at(consumer, p, offset);
     consumer_leave(consumer);
@@ -249,8 +258,9 @@ static int pause_or_resume(cafka_consumer *consumer, const cafka_position *posit
     if (!positions && count)
         rc = error_set(err, CAFKA_ERR_ARGUMENT, "%zu positions at NULL", count);
     for (size_t i = 0; !rc && i < count; i++)
-        rc = consumer_find(consumer, positions[i].topic, positions[i].partition, err) ? CAFKA_OK
-                                                                                      : CAFKA_ERR_STATE;
+        rc = consumer_find(consumer, positions[i].topic, positions[i].partition, err)
+                 ? CAFKA_OK
+                 : CAFKA_ERR_STATE;
     for (size_t i = 0; !rc && i < count; i++)
         set_paused(consumer, find(consumer, positions[i].topic, positions[i].partition), paused);
     consumer_leave(consumer);
@@ -270,10 +280,12 @@ int cafka_consumer_resume(cafka_consumer *consumer, const cafka_position *positi
 }
 
 /* An error of the partition that waits to be handed out, if there is one. */
-static int queued_error(cafka_consumer *consumer, const struct consumer_partition *p, cafka_error *err)
+static int queued_error(cafka_consumer *consumer, const struct consumer_partition *p,
+                        cafka_error *err)
 {
     for (const struct chunk *chunk = consumer->reader->queue.first; chunk; chunk = chunk->next)
-        if (chunk->kind == CHUNK_ERROR && chunk->partition == p && chunk->generation == p->app.generation) {
+        if (chunk->kind == CHUNK_ERROR && chunk->partition == p &&
+            chunk->generation == p->app.generation) {
             if (err)
                 *err = chunk->error;
             return chunk->error.code;
@@ -310,8 +322,8 @@ int cafka_consumer_position(cafka_consumer *consumer, const char *topic, int32_t
     return rc;
 }
 
-int cafka_consumer_watermarks(cafka_consumer *consumer, const char *topic, int32_t partition, int64_t *low,
-                              int64_t *high, cafka_error *err)
+int cafka_consumer_watermarks(cafka_consumer *consumer, const char *topic, int32_t partition,
+                              int64_t *low, int64_t *high, cafka_error *err)
 {
     int rc = consumer_enter(consumer, err);
     if (rc)

@@ -17,7 +17,8 @@ static bool is_abort_marker(struct bytes batch, const struct batch_header *h)
     int16_t type;
     if (!batch_is_control(h) || batch_codec(h))
         return false;
-    record_iter_init(&it, bytes_of(batch.data + RECORD_BATCH_OVERHEAD, batch.size - RECORD_BATCH_OVERHEAD),
+    record_iter_init(&it,
+                     bytes_of(batch.data + RECORD_BATCH_OVERHEAD, batch.size - RECORD_BATCH_OVERHEAD),
                      h->base_offset, h->base_timestamp, h->record_count);
     return !record_iter_next(&it, &view, NULL) && !control_type_read(view.key, &type, NULL) &&
            type == CONTROL_ABORT;
@@ -28,7 +29,8 @@ static int64_t check_batch(const struct batch_slice *slice, struct batch_header 
 {
     if (batch_header_read(slice->bytes, h, NULL))
         return -1;
-    if (h->base_offset < 0 || h->last_offset_delta < 0 || h->base_offset > INT64_MAX - h->last_offset_delta - 1)
+    if (h->base_offset < 0 || h->last_offset_delta < 0 ||
+        h->base_offset > INT64_MAX - h->last_offset_delta - 1)
         return -1;
     if (check_crcs && batch_check(slice->bytes, NULL))
         return -1;
@@ -36,7 +38,8 @@ static int64_t check_batch(const struct batch_slice *slice, struct batch_header 
 }
 
 int fetch_mark_batches(struct bytes records, int64_t fetch_offset, bool check_crcs,
-                       struct aborted_filter *filter, size_t *used, int64_t *next_offset, cafka_error *err)
+                       struct aborted_filter *filter, size_t *used, int64_t *next_offset,
+                       cafka_error *err)
 {
     struct bytes rest = records;
     struct batch_slice slice;

@@ -23,6 +23,7 @@ enum batch_mark { BATCH_DELIVER, BATCH_SKIP, BATCH_CORRUPT };
  *         CAFKA_ERR_MEMORY
  */
 int fetch_mark_batches(struct bytes records, int64_t fetch_offset, bool check_crcs,
-                       struct aborted_filter *filter, size_t *used, int64_t *next_offset, cafka_error *err);
+                       struct aborted_filter *filter, size_t *used, int64_t *next_offset,
+                       cafka_error *err);
 
 #endif

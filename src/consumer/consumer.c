@@ -102,11 +102,12 @@ static void run_changes(cafka_consumer *consumer)
         pthread_mutex_lock(&consumer->mu);
         link = list_pop_front(&consumer->changes);
         consumer->changes_posted = consumer->changes_posted && link;
-        struct consumer_partition *p = link ? list_item(link, struct consumer_partition, wanted.link) : NULL;
+        struct consumer_partition *p =
+            link ? list_item(link, struct consumer_partition, wanted.link) : NULL;
         struct partition_wish wish = {0};
         if (p)
-            wish = (struct partition_wish){p->wanted.generation, p->wanted.start, p->wanted.delay_ms,
-                                           p->wanted.assigned, p->wanted.paused};
+            wish = (struct partition_wish){p->wanted.generation, p->wanted.start,
+                                           p->wanted.delay_ms, p->wanted.assigned, p->wanted.paused};
         pthread_mutex_unlock(&consumer->mu);
         if (!p)
             return;
@@ -136,7 +137,8 @@ static void changes_timer_fired(struct timer *timer)
     run_changes(container_of(timer, cafka_consumer, changes_timer));
 }
 
-void consumer_wish(cafka_consumer *consumer, struct consumer_partition *p, int64_t start, int64_t delay_ms)
+void consumer_wish(cafka_consumer *consumer, struct consumer_partition *p, int64_t start,
+                   int64_t delay_ms)
 {
     bool post = false;
     pthread_mutex_lock(&consumer->mu);
@@ -208,8 +210,8 @@ static int open_parts(cafka_consumer *consumer, cafka_error *err)
 {
     static const struct reader_events events = {partition_failed, made_room};
     const struct consumer_settings *settings = &consumer->settings;
-    int rc = fetch_budget_new(&consumer->budget, settings->fetch_buffer_memory_bytes, memory_came_back,
-                              consumer, err);
+    int rc = fetch_budget_new(&consumer->budget, settings->fetch_buffer_memory_bytes,
+                              memory_came_back, consumer, err);
     if (!rc)
         rc = reader_new(&consumer->reader, settings->client.env, consumer->budget,
                         (size_t)settings->fetch_max_inflated_batch_bytes, &events, consumer, err);
@@ -232,7 +234,8 @@ int cafka_consumer_new(cafka_consumer **out, const cafka_config *config, cafka_e
 {
     error_clear(err);
     if (!out || !config)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "a consumer needs a configuration and a place to go to");
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "a consumer needs a configuration and a place to go to");
     cafka_consumer *consumer = mem_zalloc(sizeof *consumer);
     if (!consumer)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for a consumer");
@@ -251,8 +254,8 @@ int cafka_consumer_new(cafka_consumer **out, const cafka_config *config, cafka_e
         return rc;
     }
     offset_lookup_init(&consumer->lookup, &consumer->client, consumer->settings.read_committed);
-    fetcher_init(&consumer->fetcher, &consumer->client, &consumer->settings, &consumer->reader->queue,
-                 consumer->budget, &consumer->lookup);
+    fetcher_init(&consumer->fetcher, &consumer->client, &consumer->settings,
+                 &consumer->reader->queue, consumer->budget, &consumer->lookup);
     metadata_set_auto_create(consumer->client.metadata, consumer->settings.allow_auto_create_topics);
     client_start(&consumer->client);
     *out = consumer;
@@ -382,7 +385,8 @@ void cafka_consumer_free(cafka_consumer *consumer)
 
 /* --- poll --- */
 
-static int poll_until(cafka_consumer *consumer, int64_t deadline, cafka_fetch **out, cafka_error *err)
+static int poll_until(cafka_consumer *consumer, int64_t deadline, cafka_fetch **out,
+                      cafka_error *err)
 {
     while (!reader_ready(consumer->reader)) {
         int rc = consumer_wait(consumer, deadline, err);
@@ -397,7 +401,8 @@ static int poll_until(cafka_consumer *consumer, int64_t deadline, cafka_fetch **
     return reader_begin_fetch(consumer->reader, consumer->settings.max_poll_records, out, err);
 }
 
-int cafka_consumer_poll(cafka_consumer *consumer, int64_t timeout_ms, cafka_fetch **out, cafka_error *err)
+int cafka_consumer_poll(cafka_consumer *consumer, int64_t timeout_ms, cafka_fetch **out,
+                        cafka_error *err)
 {
     int rc = consumer_enter(consumer, err);
     if (rc)

@@ -53,11 +53,12 @@ void consumer_leave(cafka_consumer *consumer);
 int consumer_wait(cafka_consumer *consumer, int64_t deadline, cafka_error *err);
 
 /* Tell the loop what is wanted of a partition now. */
-void consumer_wish(cafka_consumer *consumer, struct consumer_partition *p, int64_t start, int64_t delay_ms);
+void consumer_wish(cafka_consumer *consumer, struct consumer_partition *p, int64_t start,
+                   int64_t delay_ms);
 
 /* The assigned partition, or NULL and CAFKA_ERR_STATE. */
-struct consumer_partition *consumer_find(cafka_consumer *consumer, const char *topic, int32_t partition,
-                                         cafka_error *err);
+struct consumer_partition *consumer_find(cafka_consumer *consumer, const char *topic,
+                                         int32_t partition, cafka_error *err);
 
 /* When it is freed: the reader is still there, the loop has let go. */
 void consumer_free_assignment(cafka_consumer *consumer);

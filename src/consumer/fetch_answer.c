@@ -15,7 +15,8 @@ typedef struct fetch_response_fetchable_topic_response topic_answer;
 
 /* --- partitions --- */
 
-static int fill_filter(struct aborted_filter *filter, const partition_answer *answer, cafka_error *err)
+static int fill_filter(struct aborted_filter *filter, const partition_answer *answer,
+                       cafka_error *err)
 {
     aborted_reset(filter);
     for (int32_t i = 0; i < answer->aborted_transactions_count; i++)
@@ -27,7 +28,8 @@ static int fill_filter(struct aborted_filter *filter, const partition_answer *an
 }
 
 /* Brokers since 0.10.1 send the first batch whole, however large; older ones cut it at the limit. */
-static void explain_part_of_batch(const struct consumer_partition *p, size_t came, size_t limit, cafka_error *err)
+static void explain_part_of_batch(const struct consumer_partition *p, size_t came, size_t limit,
+                                  cafka_error *err)
 {
     if (came >= limit)
         error_set(err, CAFKA_ERR_TOO_LARGE,
@@ -36,8 +38,8 @@ static void explain_part_of_batch(const struct consumer_partition *p, size_t cam
                   p->topic, p->partition, (long long)p->loop.fetch_offset, limit);
     else
         error_set(err, CAFKA_ERR_CORRUPT,
-                  "reading %s-%d at offset %lld: the batch there is cut off, only %zu bytes came", p->topic,
-                  p->partition, (long long)p->loop.fetch_offset, came);
+                  "reading %s-%d at offset %lld: the batch there is cut off, only %zu bytes came",
+                  p->topic, p->partition, (long long)p->loop.fetch_offset, came);
 }
 
 static void handle_records(struct fetcher *fetcher, struct consumer_partition *p,
@@ -53,7 +55,8 @@ static void handle_records(struct fetcher *fetcher, struct consumer_partition *p
     if (!rc)
         rc = fetch_mark_batches(records, p->loop.fetch_offset, settings->check_crcs, filter, &used,
                                 &next_offset, &err);
-    if (rc == CAFKA_ERR_CORRUPT) { /* the reader tells when it gets there; not fetched again meanwhile */
+    if (rc ==
+        CAFKA_ERR_CORRUPT) { /* the reader tells when it gets there; not fetched again meanwhile */
         rc = CAFKA_OK;
         p->loop.not_before_ms = loop_now_ms(fetcher->client->loop) + FETCH_CORRUPT_AGAIN_MS;
     }
@@ -75,8 +78,8 @@ static void handle_records(struct fetcher *fetcher, struct consumer_partition *p
 static void tell_broker_error(struct fetcher *fetcher, struct consumer_partition *p, int code)
 {
     cafka_error err = {0};
-    error_set(&err, code, "reading %s-%d at offset %lld: the broker answered %s", p->topic, p->partition,
-              (long long)p->loop.fetch_offset, cafka_error_name(code));
+    error_set(&err, code, "reading %s-%d at offset %lld: the broker answered %s", p->topic,
+              p->partition, (long long)p->loop.fetch_offset, cafka_error_name(code));
     fetcher_tell(fetcher, p, &err);
 }
 
@@ -91,7 +94,8 @@ static void handle_out_of_range(struct fetcher *fetcher, struct consumer_partiti
 }
 
 /* A new leader may be named in the answer (KIP-951). */
-static void take_hint(struct fetcher *fetcher, struct consumer_partition *p, const partition_answer *answer)
+static void take_hint(struct fetcher *fetcher, struct consumer_partition *p,
+                      const partition_answer *answer)
 {
     const struct fetch_response_leader_id_and_epoch *leader = &answer->current_leader;
     if (leader->leader_id >= 0 && leader->leader_epoch >= 0 &&
@@ -100,15 +104,13 @@ static void take_hint(struct fetcher *fetcher, struct consumer_partition *p, con
         fetcher_topic_changed(fetcher, p->loop.topic->metadata, METADATA_LEADERS);
 }
 
-static void handle_error(struct fetcher *fetcher, struct consumer_partition *p, const partition_answer *answer)
+static void handle_error(struct fetcher *fetcher, struct consumer_partition *p,
+                         const partition_answer *answer)
 {
     switch (answer->error_code) {
-    case ERR_OFFSET_OUT_OF_RANGE:
-        handle_out_of_range(fetcher, p);
-        break;
+    case ERR_OFFSET_OUT_OF_RANGE: handle_out_of_range(fetcher, p); break;
     case ERR_NOT_LEADER_OR_FOLLOWER:
-    case ERR_FENCED_LEADER_EPOCH:
-        take_hint(fetcher, p, answer); /* fall through */
+    case ERR_FENCED_LEADER_EPOCH: take_hint(fetcher, p, answer); /* fall through */
     case ERR_LEADER_NOT_AVAILABLE:
     case ERR_REPLICA_NOT_AVAILABLE:
     case ERR_KAFKA_STORAGE_ERROR:
@@ -125,8 +127,7 @@ static void handle_error(struct fetcher *fetcher, struct consumer_partition *p, 
                  p->partition);
         fetcher_back_off(fetcher, p);
         break;
-    default:
-        tell_broker_error(fetcher, p, answer->error_code);
+    default: tell_broker_error(fetcher, p, answer->error_code);
     }
 }
 
@@ -150,7 +151,8 @@ static void handle_partition(struct fetcher *fetcher, struct consumer_partition 
 
 /* --- the whole answer --- */
 
-static struct consumer_topic *find_topic(struct fetcher *fetcher, const topic_answer *answer, int version)
+static struct consumer_topic *find_topic(struct fetcher *fetcher, const topic_answer *answer,
+                                         int version)
 {
     struct metadata *metadata = fetcher->client->metadata;
     struct metadata_topic *topic = version >= 13 ? metadata_topic_find_id(metadata, answer->topic_id)
@@ -194,8 +196,8 @@ static void handle_partitions(struct fetch_broker *fb, const struct fetch_respon
     fetch_memory_unref(memory);
 }
 
-static void count_partitions(struct fetch_broker *fb, const struct fetch_response *answer, int version,
-                             size_t *listed, size_t *unknown)
+static void count_partitions(struct fetch_broker *fb, const struct fetch_response *answer,
+                             int version, size_t *listed, size_t *unknown)
 {
     *listed = *unknown = 0;
     for (int32_t t = 0; t < answer->responses_count; t++)

@@ -77,7 +77,8 @@ const char *fetch_budget_intern(struct fetch_budget *budget, const char *topic)
 }
 
 /* A piece from the spare list, refilled from the free list when it is empty, or a new one. */
-static struct fetch_memory *take(struct fetch_budget *budget, struct mpsc_item **spare, struct mpsc *free)
+static struct fetch_memory *take(struct fetch_budget *budget, struct mpsc_item **spare,
+                                 struct mpsc *free)
 {
     if (!*spare)
         *spare = mpsc_take_all(free);

@@ -12,8 +12,8 @@ int fetch_queue_init(struct fetch_queue *queue, const cafka_env *env, cafka_erro
     *queue = (struct fetch_queue){.env = env};
     queue->event = env->event_open(env);
     if (queue->event < 0)
-        return error_errno(err, queue->event == -ENOMEM ? CAFKA_ERR_MEMORY : CAFKA_ERR_SYSTEM, -queue->event,
-                           "no event for a consumer");
+        return error_errno(err, queue->event == -ENOMEM ? CAFKA_ERR_MEMORY : CAFKA_ERR_SYSTEM,
+                           -queue->event, "no event for a consumer");
     return CAFKA_OK;
 }
 

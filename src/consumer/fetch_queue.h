@@ -36,7 +36,7 @@ struct chunk {
 
 struct fetch_queue {
     const cafka_env *env;
-    int event; /* the application waits for this one */
+    int event;                  /* the application waits for this one */
     void (*signal)(void *user); /* how to set it, where that takes more than the env; NULL: it does not */
     void *signal_user;
     atomic_bool waiting;

@@ -11,17 +11,22 @@ typedef struct fetch_request_forgotten_topic forgotten_part;
 
 enum { FIRST_VERSION_WITH_IDS = 13 };
 
-static bool may_fetch(const struct fetcher *fetcher, const struct consumer_partition *p, int64_t now_ms)
+static bool may_fetch(const struct fetcher *fetcher, const struct consumer_partition *p,
+                      int64_t now_ms)
 {
-    return p->loop.state == PARTITION_FETCHING && !p->loop.paused && p->loop.not_before_ms <= now_ms &&
-           atomic_load(&p->buffered_bytes) <= 2 * (long long)fetcher->settings->max_partition_fetch_bytes;
+    return p->loop.state == PARTITION_FETCHING && !p->loop.paused &&
+           p->loop.not_before_ms <= now_ms &&
+           atomic_load(&p->buffered_bytes) <=
+               2 * (long long)fetcher->settings->max_partition_fetch_bytes;
 }
 
 static bool ids_known(const struct fetcher *fetcher, const struct fetch_broker *fb, int64_t now_ms)
 {
     struct list *link, *after;
-    list_each(link, after, &fb->partitions) {
-        const struct consumer_partition *p = list_item(link, struct consumer_partition, loop.at_broker);
+    list_each(link, after, &fb->partitions)
+    {
+        const struct consumer_partition *p =
+            list_item(link, struct consumer_partition, loop.at_broker);
         if (may_fetch(fetcher, p, now_ms) && uuid_is_zero(p->loop.topic->metadata->id))
             return false;
     }
@@ -30,11 +35,13 @@ static bool ids_known(const struct fetcher *fetcher, const struct fetch_broker *
 
 static bool same_topic(const topic_part *part, const struct consumer_topic *topic)
 {
-    return uuid_equal(part->topic_id, topic->metadata->id) && str_is(part->topic, topic->metadata->name);
+    return uuid_equal(part->topic_id, topic->metadata->id) &&
+           str_is(part->topic, topic->metadata->name);
 }
 
 /* List the partitions that the session does not know, or knows otherwise. */
-static bool list_wanted(struct fetch_broker *fb, struct fetch_request *body, size_t count, int64_t now_ms)
+static bool list_wanted(struct fetch_broker *fb, struct fetch_request *body, size_t count,
+                        int64_t now_ms)
 {
     struct fetcher *fetcher = fb->fetcher;
     body->topics = arena_calloc(&fetcher->build, count, sizeof *body->topics);
@@ -43,7 +50,8 @@ static bool list_wanted(struct fetch_broker *fb, struct fetch_request *body, siz
         return false;
     topic_part *topic = NULL;
     struct list *link, *after;
-    list_each(link, after, &fb->partitions) {
+    list_each(link, after, &fb->partitions)
+    {
         struct consumer_partition *p = list_item(link, struct consumer_partition, loop.at_broker);
         if (!may_fetch(fetcher, p, now_ms))
             continue;
@@ -51,8 +59,8 @@ static bool list_wanted(struct fetch_broker *fb, struct fetch_request *body, siz
         const struct metadata_partition *known = metadata_partition(metadata, p->partition);
         int32_t epoch = known ? known->leader_epoch : -1;
         p->loop.asked_generation = p->loop.generation;
-        if (!fetch_session_want(&fb->session, &p->loop.session, metadata->id, p->loop.fetch_offset, epoch,
-                                fetcher->settings->max_partition_fetch_bytes))
+        if (!fetch_session_want(&fb->session, &p->loop.session, metadata->id, p->loop.fetch_offset,
+                                epoch, fetcher->settings->max_partition_fetch_bytes))
             continue;
         if (!topic || !same_topic(topic, p->loop.topic)) {
             topic = &body->topics[body->topics_count++];
@@ -77,13 +85,15 @@ static bool list_forgotten(struct fetch_broker *fb, struct fetch_request *body)
 {
     struct fetcher *fetcher = fb->fetcher;
     size_t room = fb->session.count;
-    body->forgotten_topics_data = arena_calloc(&fetcher->build, room, sizeof *body->forgotten_topics_data);
+    body->forgotten_topics_data =
+        arena_calloc(&fetcher->build, room, sizeof *body->forgotten_topics_data);
     int32_t *numbers = arena_calloc(&fetcher->build, room, sizeof *numbers);
     if (room && (!body->forgotten_topics_data || !numbers))
         return false;
     struct fetch_session_entry *entry;
     while ((entry = fetch_session_next_forgotten(&fb->session))) {
-        const struct consumer_partition *p = container_of(entry, struct consumer_partition, loop.session);
+        const struct consumer_partition *p =
+            container_of(entry, struct consumer_partition, loop.session);
         if (fb->session.full)
             continue;
         forgotten_part *part = &body->forgotten_topics_data[body->forgotten_topics_data_count++];
@@ -101,12 +111,12 @@ static size_t count_partitions(const struct fetch_broker *fb)
 {
     size_t count = 0;
     struct list *link, *after;
-    list_each(link, after, &fb->partitions)
-        count++;
+    list_each(link, after, &fb->partitions) count++;
     return count;
 }
 
-int fetch_request_build(struct fetch_broker *fb, int64_t ask, struct fetch_request *body, cafka_error *err)
+int fetch_request_build(struct fetch_broker *fb, int64_t ask, struct fetch_request *body,
+                        cafka_error *err)
 {
     struct fetcher *fetcher = fb->fetcher;
     const struct consumer_settings *settings = fetcher->settings;
@@ -131,6 +141,7 @@ int fetch_request_build(struct fetch_broker *fb, int64_t ask, struct fetch_reque
 int fetch_request_version(const struct fetch_broker *fb, const struct conn *conn)
 {
     bool ids = ids_known(fb->fetcher, fb, loop_now_ms(fb->fetcher->client->loop));
-    int version = conn_version(conn, API_FETCH, ids ? FETCH_MAX_VERSION : FIRST_VERSION_WITH_IDS - 1);
+    int version =
+        conn_version(conn, API_FETCH, ids ? FETCH_MAX_VERSION : FIRST_VERSION_WITH_IDS - 1);
     return version >= FETCH_FIRST_VERSION ? version : -1;
 }

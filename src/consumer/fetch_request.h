@@ -23,6 +23,7 @@ int fetch_request_version(const struct fetch_broker *fb, const struct conn *conn
  * call. The session takes it as sent: a request that is not sent must be told to
  * fetch_session_failed(). CAFKA_ERR_MEMORY.
  */
-int fetch_request_build(struct fetch_broker *fb, int64_t ask, struct fetch_request *body, cafka_error *err);
+int fetch_request_build(struct fetch_broker *fb, int64_t ask, struct fetch_request *body,
+                        cafka_error *err);
 
 #endif

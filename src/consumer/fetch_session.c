@@ -31,8 +31,9 @@ void fetch_session_begin(struct fetch_session *s)
     s->full = s->epoch == FETCH_EPOCH_INITIAL || s->epoch == FETCH_EPOCH_FINAL;
 }
 
-bool fetch_session_want(struct fetch_session *s, struct fetch_session_entry *entry, struct uuid topic_id,
-                        int64_t offset, int32_t leader_epoch, int32_t max_bytes)
+bool fetch_session_want(struct fetch_session *s, struct fetch_session_entry *entry,
+                        struct uuid topic_id, int64_t offset, int32_t leader_epoch,
+                        int32_t max_bytes)
 {
     if (entry->session && entry->session != s)
         fetch_session_leave(entry); /* its leader moved */
@@ -74,7 +75,8 @@ void fetch_session_leave(struct fetch_session_entry *entry)
 struct fetch_session_entry *fetch_session_next_forgotten(struct fetch_session *s)
 {
     struct list *link, *after;
-    list_each(link, after, &s->members) {
+    list_each(link, after, &s->members)
+    {
         struct fetch_session_entry *entry = list_item(link, struct fetch_session_entry, link);
         if (entry->wanted_in != s->request) {
             fetch_session_drop(entry);
@@ -84,14 +86,16 @@ struct fetch_session_entry *fetch_session_next_forgotten(struct fetch_session *s
     return NULL;
 }
 
-enum fetch_session_verdict fetch_session_answered(struct fetch_session *s, int error_code, int32_t id,
-                                                  size_t listed, size_t unknown, bool throttled)
+enum fetch_session_verdict fetch_session_answered(struct fetch_session *s, int error_code,
+                                                  int32_t id, size_t listed, size_t unknown,
+                                                  bool throttled)
 {
     if (error_code != ERR_NONE) {
         start_anew(s, error_code == ERR_FETCH_SESSION_ID_NOT_FOUND ? 0 : s->id);
         return FETCH_SESSION_DROP;
     }
-    if (s->full && !listed && s->count && throttled) { /* over its quota a broker leaves the data out */
+    if (s->full && !listed && s->count &&
+        throttled) { /* over its quota a broker leaves the data out */
         start_anew(s, 0);
         return FETCH_SESSION_DROP;
     }

@@ -47,8 +47,9 @@ void fetch_session_init(struct fetch_session *s);
 
 void fetch_session_begin(struct fetch_session *s);
 /* True if the request must list it: in a full fetch always, else when it is new or changed. */
-bool fetch_session_want(struct fetch_session *s, struct fetch_session_entry *entry, struct uuid topic_id,
-                        int64_t offset, int32_t leader_epoch, int32_t max_bytes);
+bool fetch_session_want(struct fetch_session *s, struct fetch_session_entry *entry,
+                        struct uuid topic_id, int64_t offset, int32_t leader_epoch,
+                        int32_t max_bytes);
 /* The next member that was not wanted, taken out; NULL when there is none. In a full fetch it is not to be listed. */
 struct fetch_session_entry *fetch_session_next_forgotten(struct fetch_session *s);
 /* Take a partition out without telling the broker; fetch_session_leave() also makes the next request a full one. */
@@ -64,8 +65,9 @@ enum fetch_session_verdict {
  * `listed`: partitions in the answer; `unknown`: how many of them are not in the session;
  * `throttled`: the answer has a throttle time.
  */
-enum fetch_session_verdict fetch_session_answered(struct fetch_session *s, int error_code, int32_t id,
-                                                  size_t listed, size_t unknown, bool throttled);
+enum fetch_session_verdict fetch_session_answered(struct fetch_session *s, int error_code,
+                                                  int32_t id, size_t listed, size_t unknown,
+                                                  bool throttled);
 /* A topic has a new id, say: the next request is to list everything again. */
 void fetch_session_restart(struct fetch_session *s);
 /* No answer came. */

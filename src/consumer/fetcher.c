@@ -26,11 +26,15 @@ static void answered(struct request *request, const struct reply *reply);
 
 /* --- life --- */
 
-void fetcher_init(struct fetcher *fetcher, struct client *client, const struct consumer_settings *settings,
-                  struct fetch_queue *queue, struct fetch_budget *budget, struct offset_lookup *lookup)
+void fetcher_init(struct fetcher *fetcher, struct client *client,
+                  const struct consumer_settings *settings, struct fetch_queue *queue,
+                  struct fetch_budget *budget, struct offset_lookup *lookup)
 {
-    *fetcher = (struct fetcher){
-        .client = client, .settings = settings, .queue = queue, .budget = budget, .lookup = lookup};
+    *fetcher = (struct fetcher){.client = client,
+                                .settings = settings,
+                                .queue = queue,
+                                .budget = budget,
+                                .lookup = lookup};
     list_init(&fetcher->brokers);
     list_init(&fetcher->homeless);
     fetcher->timer.fire = timer_fired;
@@ -48,8 +52,10 @@ static void set_state(struct consumer_partition *p, enum partition_state next)
 {
     static const unsigned may_follow[PARTITION_STATES] = {
         [PARTITION_NEW] = 1u << PARTITION_STARTING | 1u << PARTITION_FETCHING | 1u << PARTITION_GONE,
-        [PARTITION_STARTING] = 1u << PARTITION_STARTING | 1u << PARTITION_FETCHING | 1u << PARTITION_GONE,
-        [PARTITION_FETCHING] = 1u << PARTITION_STARTING | 1u << PARTITION_FETCHING | 1u << PARTITION_GONE,
+        [PARTITION_STARTING] =
+            1u << PARTITION_STARTING | 1u << PARTITION_FETCHING | 1u << PARTITION_GONE,
+        [PARTITION_FETCHING] =
+            1u << PARTITION_STARTING | 1u << PARTITION_FETCHING | 1u << PARTITION_GONE,
         [PARTITION_GONE] = 1u << PARTITION_STARTING | 1u << PARTITION_FETCHING,
     };
     assert(may_follow[p->loop.state] & 1u << next);
@@ -152,7 +158,8 @@ static void start_found(struct offset_query *query, int64_t offset, int64_t time
                         int32_t leader_epoch, const cafka_error *error);
 
 /* The timestamp to look up; false if there is no policy. */
-static bool lookup_timestamp(struct fetcher *fetcher, const struct consumer_partition *p, int64_t *timestamp)
+static bool lookup_timestamp(struct fetcher *fetcher, const struct consumer_partition *p,
+                             int64_t *timestamp)
 {
     const struct consumer_settings *settings = fetcher->settings;
     if (p->loop.start != START_BY_POLICY) {
@@ -160,20 +167,15 @@ static bool lookup_timestamp(struct fetcher *fetcher, const struct consumer_part
         return true;
     }
     switch (settings->offset_reset) {
-    case RESET_EARLIEST:
-        *timestamp = CAFKA_OFFSET_BEGINNING;
-        return true;
-    case RESET_LATEST:
-        *timestamp = CAFKA_OFFSET_END;
-        return true;
+    case RESET_EARLIEST: *timestamp = CAFKA_OFFSET_BEGINNING; return true;
+    case RESET_LATEST: *timestamp = CAFKA_OFFSET_END; return true;
     case RESET_BY_DURATION: {
         int64_t now_ms = env_wall_ms(fetcher->client->env);
         int64_t duration_ms = settings->offset_reset_duration_ms;
         *timestamp = duration_ms >= now_ms ? 0 : now_ms - duration_ms;
         return true;
     }
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -223,7 +225,8 @@ static void start_found(struct offset_query *query, int64_t offset, int64_t time
         offset_lookup_add(fetcher->lookup, query);
         return;
     }
-    struct chunk *chunk = offset < 0 ? NULL : fetch_queue_new_chunk(fetcher->queue, CHUNK_POSITION, p);
+    struct chunk *chunk =
+        offset < 0 ? NULL : fetch_queue_new_chunk(fetcher->queue, CHUNK_POSITION, p);
     if (!chunk) {
         fetcher_back_off(fetcher, p);
         return;
@@ -261,7 +264,8 @@ static struct fetch_broker *fetch_broker_of(struct fetcher *fetcher, int32_t id)
 /* Put it to its leader, or among the homeless. */
 static void place(struct fetcher *fetcher, struct consumer_partition *p)
 {
-    const struct metadata_partition *known = metadata_partition(p->loop.topic->metadata, p->partition);
+    const struct metadata_partition *known =
+        metadata_partition(p->loop.topic->metadata, p->partition);
     struct fetch_broker *fb = known ? fetch_broker_of(fetcher, known->leader) : NULL;
     if (fb && fb == p->loop.broker)
         return;
@@ -324,7 +328,8 @@ static bool add_partition(struct fetcher *fetcher, struct consumer_partition *p)
     return true;
 }
 
-bool fetcher_change(struct fetcher *fetcher, struct consumer_partition *p, const struct partition_wish *wish)
+bool fetcher_change(struct fetcher *fetcher, struct consumer_partition *p,
+                    const struct partition_wish *wish)
 {
     if (!wish->assigned) {
         if (p->loop.topic)
@@ -358,7 +363,8 @@ void fetcher_topic_changed(struct fetcher *fetcher, struct metadata_topic *metad
     offset_lookup_kick(fetcher->lookup); /* of topics that are not assigned, too */
     if (!topic)
         return;
-    list_each(link, after, &topic->partitions) {
+    list_each(link, after, &topic->partitions)
+    {
         struct consumer_partition *p = list_item(link, struct consumer_partition, loop.link);
         if (what & METADATA_RECREATED && p->loop.session.session)
             fetch_session_restart(p->loop.session.session);
@@ -383,8 +389,8 @@ static void tell_missing(struct fetcher *fetcher, struct consumer_partition *p)
     if (topic->error.code)
         err = topic->error;
     else if (topic->known && p->partition >= topic->partition_count)
-        error_set(&err, ERR_UNKNOWN_TOPIC_OR_PARTITION, "reading %s-%d: the topic has %d partitions", p->topic,
-                  p->partition, topic->partition_count);
+        error_set(&err, ERR_UNKNOWN_TOPIC_OR_PARTITION, "reading %s-%d: the topic has %d partitions",
+                  p->topic, p->partition, topic->partition_count);
     else
         return; /* no leader for now, or nothing known yet: the client tells why */
     fetcher_tell(fetcher, p, &err);
@@ -394,7 +400,8 @@ static void tell_missing(struct fetcher *fetcher, struct consumer_partition *p)
 static void check_homeless(struct fetcher *fetcher, int64_t now_ms)
 {
     struct list *link, *after;
-    list_each(link, after, &fetcher->homeless) {
+    list_each(link, after, &fetcher->homeless)
+    {
         struct consumer_partition *p = list_item(link, struct consumer_partition, loop.at_broker);
         int code = p->loop.topic->metadata->error.code;
         bool hopeless = code && !protocol_error_retriable(code);
@@ -410,8 +417,7 @@ static void check_homeless(struct fetcher *fetcher, int64_t now_ms)
 static void pump_all(struct fetcher *fetcher)
 {
     struct list *link, *after;
-    list_each(link, after, &fetcher->brokers)
-        pump(list_item(link, struct fetch_broker, link));
+    list_each(link, after, &fetcher->brokers) pump(list_item(link, struct fetch_broker, link));
 }
 
 static void timer_fired(struct timer *timer)
@@ -443,8 +449,8 @@ static size_t busy_brokers(const struct fetcher *fetcher)
 {
     size_t count = 0;
     struct list *link, *after;
-    list_each(link, after, &fetcher->brokers)
-        count += !list_empty(&list_item(link, struct fetch_broker, link)->partitions);
+    list_each(link, after, &fetcher->brokers) count +=
+        !list_empty(&list_item(link, struct fetch_broker, link)->partitions);
     return count ? count : 1;
 }
 
@@ -452,7 +458,8 @@ static size_t busy_brokers(const struct fetcher *fetcher)
 static int64_t bytes_to_ask(const struct fetcher *fetcher)
 {
     int64_t share = fetcher->budget->limit_bytes / (int64_t)(2 * busy_brokers(fetcher));
-    int64_t ask = share < fetcher->settings->fetch_max_bytes ? share : fetcher->settings->fetch_max_bytes;
+    int64_t ask =
+        share < fetcher->settings->fetch_max_bytes ? share : fetcher->settings->fetch_max_bytes;
     int64_t taken = fetch_budget_held(fetcher->budget) + fetcher->asked_bytes;
     if (ask < 1)
         ask = 1;
@@ -466,7 +473,8 @@ static bool is_hungry(struct fetcher *fetcher, struct fetch_broker *fb, bool *id
     struct list *link, *after;
     bool hungry = false;
     *idle = true;
-    list_each(link, after, &fb->partitions) {
+    list_each(link, after, &fb->partitions)
+    {
         struct consumer_partition *p = list_item(link, struct consumer_partition, loop.at_broker);
         restart_idle(fetcher, p, now_ms);
         if (p->loop.not_before_ms > now_ms)
@@ -474,7 +482,8 @@ static bool is_hungry(struct fetcher *fetcher, struct fetch_broker *fb, bool *id
         if (p->loop.state != PARTITION_FETCHING || p->loop.paused || p->loop.not_before_ms > now_ms)
             continue;
         *idle = false;
-        hungry = hungry || atomic_load(&p->buffered_bytes) <= fetcher->settings->max_partition_fetch_bytes;
+        hungry = hungry ||
+                 atomic_load(&p->buffered_bytes) <= fetcher->settings->max_partition_fetch_bytes;
     }
     return hungry;
 }
@@ -493,8 +502,8 @@ static void send_fetch(struct fetch_broker *fb, struct conn *conn, int64_t ask)
     cafka_error err = {0};
     int version = fetch_request_version(fb, conn);
     if (version < 0) {
-        error_set(&err, CAFKA_ERR_UNSUPPORTED, "broker %s has no version of Fetch that this client knows",
-                  conn_name(conn));
+        error_set(&err, CAFKA_ERR_UNSUPPORTED,
+                  "broker %s has no version of Fetch that this client knows", conn_name(conn));
         tell_all(fb, &err);
         return;
     }
@@ -505,7 +514,8 @@ static void send_fetch(struct fetch_broker *fb, struct conn *conn, int64_t ask)
     if (rc) {
         log_warn(fetcher->client->log, "fetch from %s: %s", conn_name(conn), err.message);
         fetch_session_failed(&fb->session);
-        fetcher_wake_at(fetcher, loop_now_ms(fetcher->client->loop) + fetcher->settings->client.retry_backoff_ms);
+        fetcher_wake_at(fetcher, loop_now_ms(fetcher->client->loop) +
+                                     fetcher->settings->client.retry_backoff_ms);
         return;
     }
     fb->in_flight = true;
@@ -590,7 +600,8 @@ void fetcher_stop(struct fetcher *fetcher)
     struct list *link, *after;
     fetcher->stopping = true;
     loop_timer_cancel(fetcher->client->loop, &fetcher->timer);
-    list_each(link, after, &fetcher->brokers) {
+    list_each(link, after, &fetcher->brokers)
+    {
         struct fetch_broker *fb = list_item(link, struct fetch_broker, link);
         drop_session_members(fb);
         close_session(fb);

@@ -62,8 +62,9 @@ struct fetcher {
     atomic_bool poke_wanted; /* the application should poke when it has made room */
 };
 
-void fetcher_init(struct fetcher *fetcher, struct client *client, const struct consumer_settings *settings,
-                  struct fetch_queue *queue, struct fetch_budget *budget, struct offset_lookup *lookup);
+void fetcher_init(struct fetcher *fetcher, struct client *client,
+                  const struct consumer_settings *settings, struct fetch_queue *queue,
+                  struct fetch_budget *budget, struct offset_lookup *lookup);
 /* Lets go of all partitions and forgets the fetches in flight. On the loop. */
 void fetcher_fini(struct fetcher *fetcher);
 

@@ -21,7 +21,7 @@ struct offsets_call {
         struct offsets_call *call;
         cafka_position *position;
         bool answered;
-    } *items;
+    } * items;
     atomic_size_t waiting;
 };
 
@@ -127,7 +127,8 @@ int cafka_consumer_list_offsets(cafka_consumer *consumer, cafka_position *positi
     for (size_t i = 0; !rc && i < count; i++) {
         positions[i].flags &= ~(unsigned)CAFKA_POSITION_OFFSET;
         if (!positions[i].topic || positions[i].partition < 0)
-            rc = error_set(err, CAFKA_ERR_ARGUMENT, "entry %zu names no topic, or a negative partition", i);
+            rc = error_set(err, CAFKA_ERR_ARGUMENT,
+                           "entry %zu names no topic, or a negative partition", i);
     }
     call.items = rc ? NULL : mem_calloc(count, sizeof *call.items);
     if (!rc && !call.items)
@@ -139,8 +140,8 @@ int cafka_consumer_list_offsets(cafka_consumer *consumer, cafka_position *positi
     return rc;
 }
 
-static int list_place(cafka_consumer *consumer, cafka_position *positions, size_t count, int64_t place,
-                      int64_t timeout_ms, cafka_error *err)
+static int list_place(cafka_consumer *consumer, cafka_position *positions, size_t count,
+                      int64_t place, int64_t timeout_ms, cafka_error *err)
 {
     for (size_t i = 0; positions && i < count; i++)
         positions[i].timestamp_ms = place;
@@ -177,7 +178,8 @@ struct partitions_call {
 static void ask_topic(void *arg)
 {
     struct partitions_call *call = arg;
-    call->rc = metadata_topic_ref(call->consumer->client.metadata, str_of(call->name), &call->topic, NULL);
+    call->rc =
+        metadata_topic_ref(call->consumer->client.metadata, str_of(call->name), &call->topic, NULL);
 }
 
 static void look_at_topic(void *arg)
@@ -187,8 +189,9 @@ static void look_at_topic(void *arg)
     call->last = topic->error;
     call->count = topic->known && !topic->error.code ? topic->partition_count : -1;
     int code = topic->error.code;
-    call->final = code && (!protocol_error_retriable(code) ||
-                           (code == ERR_UNKNOWN_TOPIC_OR_PARTITION && topic->unhelpful >= BELIEVE_UNKNOWN));
+    call->final =
+        code && (!protocol_error_retriable(code) ||
+                 (code == ERR_UNKNOWN_TOPIC_OR_PARTITION && topic->unhelpful >= BELIEVE_UNKNOWN));
     if (!code && call->count < 0)
         call->last = *metadata_last_error(call->consumer->client.metadata);
 }
@@ -206,7 +209,8 @@ static int wait_for_topic(struct partitions_call *call, int64_t timeout_ms, cafk
     int rc = client_run(&consumer->client, look_at_topic, call, err);
     while (!rc && call->count < 0 && !call->final) {
         error_clear(err);
-        int64_t look_again = consumer->client.env->now(consumer->client.env) + LOOK_AGAIN_MS * NS_PER_MS;
+        int64_t look_again =
+            consumer->client.env->now(consumer->client.env) + LOOK_AGAIN_MS * NS_PER_MS;
         rc = consumer_wait(consumer, look_again < deadline ? look_again : deadline, err);
         if (rc == CAFKA_ERR_TIMEOUT && look_again < deadline)
             rc = CAFKA_OK; /* an answer that changes nothing wakes nobody, but is counted */
@@ -216,7 +220,8 @@ static int wait_for_topic(struct partitions_call *call, int64_t timeout_ms, cafk
     }
     if (rc == CAFKA_ERR_TIMEOUT && call->last.code) {
         error_clear(err);
-        return error_set(err, call->last.code == ERR_UNKNOWN_TOPIC_OR_PARTITION ? call->last.code : rc,
+        return error_set(err,
+                         call->last.code == ERR_UNKNOWN_TOPIC_OR_PARTITION ? call->last.code : rc,
                          "partitions of topic %s: not known within %lld ms: %s", call->name,
                          (long long)timeout_ms, call->last.message);
     }

@@ -96,8 +96,8 @@ void offset_lookup_cancel(struct offset_query *query)
     list_remove(&query->link);
 }
 
-static void finish(struct offset_query *query, int64_t offset, int64_t timestamp_ms, int32_t leader_epoch,
-                   const cafka_error *error)
+static void finish(struct offset_query *query, int64_t offset, int64_t timestamp_ms,
+                   int32_t leader_epoch, const cafka_error *error)
 {
     query->request = NULL;
     list_remove(&query->link);
@@ -135,8 +135,8 @@ static void handle_partition(struct offset_lookup *lookup, struct offset_query *
                found ? answer->leader_epoch : -1, NULL);
     } else if (is_final(code)) {
         cafka_error err = {0};
-        error_set(&err, code, "looking up an offset of %s-%d: the broker answered %s", query->topic->name,
-                  query->partition, cafka_error_name(code));
+        error_set(&err, code, "looking up an offset of %s-%d: the broker answered %s",
+                  query->topic->name, query->partition, cafka_error_name(code));
         finish(query, -1, -1, -1, &err);
     } else {
         metadata_refresh(lookup->client->metadata);
@@ -144,7 +144,8 @@ static void handle_partition(struct offset_lookup *lookup, struct offset_query *
     }
 }
 
-static struct offset_query *take_query(struct offset_request *request, struct str topic, int32_t partition)
+static struct offset_query *take_query(struct offset_request *request, struct str topic,
+                                       int32_t partition)
 {
     for (size_t n = 0; n < request->count; n++) {
         size_t i = (request->next + n) % request->count;
@@ -163,7 +164,8 @@ static void handle_answer(struct offset_request *request, const struct list_offs
     for (int32_t t = 0; t < answer->topics_count; t++)
         for (int32_t p = 0; p < answer->topics[t].partitions_count; p++) {
             const partition_answer *part = &answer->topics[t].partitions[p];
-            struct offset_query *query = take_query(request, answer->topics[t].name, part->partition_index);
+            struct offset_query *query =
+                take_query(request, answer->topics[t].name, part->partition_index);
             if (query)
                 handle_partition(request->lookup, query, part);
         }
@@ -205,13 +207,15 @@ static int check_version(struct call *call, int version, cafka_error *err)
 {
     (void)call;
     if (version < FIRST_VERSION)
-        return error_set(err, CAFKA_ERR_UNSUPPORTED, "the broker is too old to look up offsets (before 0.10.1)");
+        return error_set(err, CAFKA_ERR_UNSUPPORTED,
+                         "the broker is too old to look up offsets (before 0.10.1)");
     return CAFKA_OK;
 }
 
 static int by_topic(const void *a, const void *b)
 {
-    const struct offset_query *x = *(struct offset_query *const *)a, *y = *(struct offset_query *const *)b;
+    const struct offset_query *x = *(struct offset_query *const *)a,
+                              *y = *(struct offset_query *const *)b;
     if (x->topic != y->topic)
         return strcmp(x->topic->name, y->topic->name);
     return (x->partition > y->partition) - (x->partition < y->partition);
@@ -292,14 +296,16 @@ static bool send_to(struct offset_lookup *lookup, int32_t leader, int64_t now_ms
 {
     size_t count = 0;
     struct list *link, *after;
-    list_each(link, after, &lookup->waiting) {
+    list_each(link, after, &lookup->waiting)
+    {
         struct offset_query *query = list_item(link, struct offset_query, link);
         count += query->not_before_ms <= now_ms && leader_of(query) == leader;
     }
     struct offset_request *request = request_new(lookup, count);
     if (!request)
         return false;
-    list_each(link, after, &lookup->waiting) {
+    list_each(link, after, &lookup->waiting)
+    {
         struct offset_query *query = list_item(link, struct offset_query, link);
         if (query->not_before_ms > now_ms || leader_of(query) != leader)
             continue;
@@ -325,7 +331,8 @@ static bool refused(const struct offset_query *query)
 static struct offset_query *next_refused(struct offset_lookup *lookup)
 {
     struct list *link, *after;
-    list_each(link, after, &lookup->waiting) {
+    list_each(link, after, &lookup->waiting)
+    {
         struct offset_query *query = list_item(link, struct offset_query, link);
         if (refused(query))
             return query;
@@ -338,7 +345,8 @@ static int32_t next_leader(struct offset_lookup *lookup, int64_t now_ms, int64_t
 {
     struct list *link, *after;
     *next_ms = INT64_MAX;
-    list_each(link, after, &lookup->waiting) {
+    list_each(link, after, &lookup->waiting)
+    {
         struct offset_query *query = list_item(link, struct offset_query, link);
         int32_t leader = leader_of(query);
         if (query->not_before_ms > now_ms)

@@ -28,7 +28,7 @@ struct offset_query {
     offset_answer_fn *done;
 
     /* its own */
-    struct list link; /* in `waiting`, unless it is in flight */
+    struct list link;               /* in `waiting`, unless it is in flight */
     struct offset_request *request; /* in flight in this one */
     int64_t not_before_ms;
     unsigned attempts;

@@ -38,7 +38,7 @@ enum partition_state {
     PARTITION_NEW,      /* the fetcher has not heard of it */
     PARTITION_STARTING, /* its offset is being looked up */
     PARTITION_FETCHING,
-    PARTITION_GONE,     /* no longer assigned */
+    PARTITION_GONE, /* no longer assigned */
     PARTITION_STATES
 };
 
@@ -54,11 +54,11 @@ struct consumer_partition {
     struct {
         struct list link; /* in the assignment, in order */
         uint32_t generation;
-        int64_t position;        /* -1: not known yet */
-        int32_t position_epoch;  /* leader epoch of the record before it; -1: not known */
+        int64_t position;       /* -1: not known yet */
+        int32_t position_epoch; /* leader epoch of the record before it; -1: not known */
         bool assigned, paused;
         struct chunk *aside, *aside_last; /* data that was met while it was paused */
-        int64_t kept; /* used while an assignment is replaced */
+        int64_t kept;                     /* used while an assignment is replaced */
     } app;
 
     /* what the application wants of the loop; under the consumer's mu */
@@ -80,7 +80,7 @@ struct consumer_partition {
         struct list link; /* in its topic's partitions */
         struct fetcher *fetcher;
         struct consumer_topic *topic; /* NULL: the fetcher does not hold it */
-        struct list at_broker; /* in its leader's partitions */
+        struct list at_broker;        /* in its leader's partitions */
         struct fetch_broker *broker;
         enum partition_state state;
         uint32_t generation;
@@ -96,7 +96,8 @@ struct consumer_partition {
     } loop;
 };
 
-struct consumer_partition *consumer_partition_new(const char *interned_topic, int32_t partition); /* NULL: no memory */
+struct consumer_partition *consumer_partition_new(const char *interned_topic,
+                                                  int32_t partition); /* NULL: no memory */
 struct consumer_partition *consumer_partition_ref(struct consumer_partition *p);
 void consumer_partition_unref(struct consumer_partition *p); /* takes NULL */
 

@@ -24,7 +24,8 @@ struct cafka_fetch {
 /* --- life of the reader --- */
 
 int reader_new(struct fetch_reader **out, const cafka_env *env, struct fetch_budget *budget,
-               size_t inflate_limit, const struct reader_events *events, void *owner, cafka_error *err)
+               size_t inflate_limit, const struct reader_events *events, void *owner,
+               cafka_error *err)
 {
     struct fetch_reader *reader = mem_zalloc(sizeof *reader);
     if (!reader)
@@ -194,8 +195,8 @@ void reader_drop_aside(struct fetch_reader *reader, struct consumer_partition *p
 static int fail_partition(struct fetch_reader *reader, int code, const char *what, cafka_error *err)
 {
     struct consumer_partition *p = reader->chunk->partition;
-    error_set(err, code, "reading %s-%d at offset %lld: %s; seek past it to go on", p->topic, p->partition,
-              (long long)p->app.position, what);
+    error_set(err, code, "reading %s-%d at offset %lld: %s; seek past it to go on", p->topic,
+              p->partition, (long long)p->app.position, what);
     reader->events.failed(reader->owner, p); /* raises the generation */
     end_chunk(reader);
     return code;
@@ -236,7 +237,8 @@ static int open_batch(struct fetch_reader *reader, struct bytes batch, cafka_err
 }
 
 /* Is the batch under the cursor to be handed out? Reads the mark that the loop left (batch_marks.h). */
-static bool is_wanted(const struct batch_slice *slice, const struct batch_header *h, int64_t position)
+static bool is_wanted(const struct batch_slice *slice, const struct batch_header *h,
+                      int64_t position)
 {
     if (slice->magic == BATCH_MAGIC && h->crc == BATCH_SKIP)
         return false;
@@ -262,7 +264,8 @@ static int open_next_batch(struct fetch_reader *reader, cafka_error *err)
         if (rc || batch_header_read(slice.bytes, &reader->batch, NULL) ||
             (slice.magic == BATCH_MAGIC && reader->batch.crc == BATCH_CORRUPT)) {
             chunk->batches = before;
-            return fail_partition(reader, CAFKA_ERR_CORRUPT, "the batch there is corrupt (CRC or length)", err);
+            return fail_partition(reader, CAFKA_ERR_CORRUPT,
+                                  "the batch there is corrupt (CRC or length)", err);
         }
         if (is_wanted(&slice, &reader->batch, p->app.position)) {
             /* Kept at this batch until it is read, so that a pause in its middle can come back to it. */
@@ -282,7 +285,8 @@ static void finish_batch(struct fetch_reader *reader)
     struct batch_slice slice;
     end_batch(reader);
     (void)batch_walk_next(&reader->chunk->batches, &slice, NULL);
-    int64_t next = batch_last_offset(&reader->batch) + 1; /* compaction may have taken its last records */
+    int64_t next =
+        batch_last_offset(&reader->batch) + 1; /* compaction may have taken its last records */
     if (next > p->app.position)
         p->app.position = next;
 }
@@ -344,7 +348,8 @@ static cafka_fetch *fetch_new(struct fetch_reader *reader)
     return fetch;
 }
 
-int reader_begin_fetch(struct fetch_reader *reader, int32_t max_records, cafka_fetch **out, cafka_error *err)
+int reader_begin_fetch(struct fetch_reader *reader, int32_t max_records, cafka_fetch **out,
+                       cafka_error *err)
 {
     cafka_fetch *fetch = fetch_new(reader);
     if (!fetch)
@@ -482,7 +487,8 @@ int cafka_fetch_next(cafka_fetch *fetch, cafka_record_view *out, cafka_error *er
         }
         if (rc != CAFKA_END) {
             cafka_error why = {0};
-            (void)record_iter_next(&reader->records, &record, &why); /* the same again, with its reason */
+            (void)record_iter_next(&reader->records, &record,
+                                   &why); /* the same again, with its reason */
             name_place(p, out);
             return fail_partition(reader, rc, why.message, err);
         }
@@ -519,17 +525,20 @@ void cafka_record_unref(cafka_record_memory *memory)
     fetch_memory_unref((struct fetch_memory *)memory);
 }
 
-int cafka_record_view_header(const cafka_record_view *view, const char *name, size_t index, cafka_header *out)
+int cafka_record_view_header(const cafka_record_view *view, const char *name, size_t index,
+                             cafka_header *out)
 {
     size_t name_size = name ? strlen(name) : 0;
-    struct header_iter it = {view->headers, (const uint8_t *)view->headers + view->headers_size, INT32_MAX};
+    struct header_iter it = {view->headers, (const uint8_t *)view->headers + view->headers_size,
+                             INT32_MAX};
     struct record_header header;
     while (it.at < it.end && header_iter_next(&it, &header)) {
         if (name && (header.name.size != name_size || memcmp(header.name.data, name, name_size)))
             continue;
         if (index--)
             continue;
-        *out = (cafka_header){header.name.data, header.name.size, header.value.data, header.value.size};
+        *out = (cafka_header){header.name.data, header.name.size, header.value.data,
+                              header.value.size};
         return CAFKA_OK;
     }
     return CAFKA_END;

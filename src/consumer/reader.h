@@ -31,7 +31,7 @@ struct fetch_reader {
     struct decompressor *decompressor; /* made when it is first needed */
     size_t inflate_limit;
     struct reader_events events;
-    void *owner; /* NULL: the consumer is gone */
+    void *owner;   /* NULL: the consumer is gone */
     uint64_t poll; /* number of the newest poll: older fetches have ended */
 
     /* the cursor */
@@ -46,7 +46,8 @@ struct fetch_reader {
 };
 
 int reader_new(struct fetch_reader **out, const cafka_env *env, struct fetch_budget *budget,
-               size_t inflate_limit, const struct reader_events *events, void *owner, cafka_error *err);
+               size_t inflate_limit, const struct reader_events *events, void *owner,
+               cafka_error *err);
 /* The consumer is going: drop what is queued, end the fetches. Then reader_unref(). */
 void reader_detach(struct fetch_reader *reader);
 void reader_unref(struct fetch_reader *reader); /* takes NULL */
@@ -56,7 +57,8 @@ bool reader_ready(struct fetch_reader *reader);
 /* Take in positions and the like that the loop found. */
 void reader_take_news(struct fetch_reader *reader);
 /* A fetch for at most max_records. */
-int reader_begin_fetch(struct fetch_reader *reader, int32_t max_records, cafka_fetch **out, cafka_error *err);
+int reader_begin_fetch(struct fetch_reader *reader, int32_t max_records, cafka_fetch **out,
+                       cafka_error *err);
 
 /* The partition was sought, dropped or paused: let the cursor go if it is there. */
 void reader_leave(struct fetch_reader *reader, struct consumer_partition *p);

@@ -171,16 +171,18 @@ static size_t add_sizes(size_t a, size_t b)
     return a > SIZE_MAX - b ? SIZE_MAX : a + b;
 }
 
-static int too_large(cafka_producer *producer, const cafka_record *r, size_t headers_size, cafka_error *err)
+static int too_large(cafka_producer *producer, const cafka_record *r, size_t headers_size,
+                     cafka_error *err)
 {
-    const char *topic = r->topic_handle ? r->topic_handle->name : r->topic ? r->topic : "(no topic)";
+    const char *topic = r->topic_handle ? r->topic_handle->name
+                        : r->topic      ? r->topic
+                                        : "(no topic)";
     size_t size = add_sizes(add_sizes(r->key_size, r->value_size),
                             headers_size + RECORD_OVERHEAD_MAX + RECORD_BATCH_OVERHEAD);
-    return error_set(
-        err, CAFKA_ERR_TOO_LARGE,
-        "a record of %zu bytes to %s exceeds max.request.size (%d) or buffer.memory (%lld)", size,
-        topic, (int)producer->settings.max_request_size_bytes,
-        (long long)producer->settings.buffer_memory_bytes);
+    return error_set(err, CAFKA_ERR_TOO_LARGE,
+                     "a record of %zu bytes to %s exceeds max.request.size (%d) or buffer.memory (%lld)",
+                     size, topic, (int)producer->settings.max_request_size_bytes,
+                     (long long)producer->settings.buffer_memory_bytes);
 }
 
 /* Take the record apart and check it. */
@@ -282,8 +284,8 @@ static int no_memory(cafka_producer *producer, cafka_topic *topic, int rc, cafka
                          "sending to %s would have to wait: buffer.memory (%lld) is used up",
                          topic->name, limit);
     if (rc == CAFKA_ERR_TIMEOUT)
-        return error_set(err,
-                         rc, "sending to %s: buffer.memory (%lld) stayed used up for max.block.ms (%lld)",
+        return error_set(err, rc,
+                         "sending to %s: buffer.memory (%lld) stayed used up for max.block.ms (%lld)",
                          topic->name, limit, (long long)producer->settings.max_block_ms);
     return error_set(err, CAFKA_ERR_MEMORY, "no memory for a record to %s", topic->name);
 }
@@ -672,8 +674,8 @@ int cafka_producer_close(cafka_producer *producer, int64_t timeout_ms, cafka_err
 
     rc = closing_wait(producer, with_grace(deadline), NULL);
     if (rc)
-        return error_set(err,
-                         rc, "close: a callback of the application is still running; the rest follows it");
+        return error_set(err, rc,
+                         "close: a callback of the application is still running; the rest follows it");
     (void)client_dispatch(client);
     rc = client_close(client, with_grace(deadline), err);
     size_t purged = producer->sender.purged;

@@ -503,21 +503,18 @@ static int choose_version(struct sender *sender, struct conn *conn, bool ids, in
 {
     int version = conn_version(conn, API_PRODUCE, ids ? -1 : 12);
     if (version < 0)
-        return error_set(
-            err, CAFKA_ERR_UNSUPPORTED,
-            "sending to broker %s: it and this client have no version of Produce in common",
-            conn_name(conn));
+        return error_set(err, CAFKA_ERR_UNSUPPORTED,
+                         "sending to broker %s: it and this client have no version of Produce in common",
+                         conn_name(conn));
     if (version < 3)
-        return error_set(
-            err, CAFKA_ERR_UNSUPPORTED,
-            "sending to broker %s: it is older than Kafka 0.11 and takes no record batches",
-            conn_name(conn));
+        return error_set(err, CAFKA_ERR_UNSUPPORTED,
+                         "sending to broker %s: it is older than Kafka 0.11 and takes no record batches",
+                         conn_name(conn));
     if (version < 7 && sender->producer->accumulator.codec == CODEC_ZSTD)
-        return error_set(
-            err, CAFKA_ERR_UNSUPPORTED,
-            "sending to broker %s: it is older than Kafka 2.1 and does not know zstd; choose "
-            "another compression.type",
-            conn_name(conn));
+        return error_set(err, CAFKA_ERR_UNSUPPORTED,
+                         "sending to broker %s: it is older than Kafka 2.1 and does not know zstd; choose "
+                         "another compression.type",
+                         conn_name(conn));
     *out = version;
     return CAFKA_OK;
 }

@@ -165,9 +165,8 @@ int flush_wait(struct flush_call *call, int64_t deadline, cafka_error *err)
 {
     int rc = client_wait(&call->producer->client, call->event, deadline, NULL);
     if (rc == CAFKA_ERR_TIMEOUT)
-        return error_set(
-            err, rc,
-            "flush: there are records whose delivery is not finished; they go on being sent");
+        return error_set(err, rc,
+                         "flush: there are records whose delivery is not finished; they go on being sent");
     return rc ? client_may_wait(&call->producer->client, err) : CAFKA_OK;
 }
 

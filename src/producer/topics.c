@@ -255,11 +255,10 @@ static int not_known(cafka_topic *topic, int32_t partition, int64_t waited_ms, c
     const char *between = why.code ? ": " : "";
     struct partition_set *set = atomic_load_explicit(&topic->set, memory_order_acquire);
     if (set && partition >= set->count)
-        return error_set(
-            err, CAFKA_ERR_TIMEOUT,
-            "sending to %s-%d: the topic has only %d partitions, and no more after %lld ms "
-            "(max.block.ms)",
-            topic->name, (int)partition, (int)set->count, (long long)waited_ms);
+        return error_set(err, CAFKA_ERR_TIMEOUT,
+                         "sending to %s-%d: the topic has only %d partitions, and no more after %lld ms "
+                         "(max.block.ms)",
+                         topic->name, (int)partition, (int)set->count, (long long)waited_ms);
     return error_set(err, CAFKA_ERR_TIMEOUT,
                      "sending to %s: the topic is not known after %lld ms%s%s", topic->name,
                      (long long)waited_ms, between, why.message);

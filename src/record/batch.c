@@ -8,7 +8,12 @@
 #include "record/crc32c.h"
 #include "record/legacy.h"
 
-enum { LEGACY_MAGIC_AT = 16, LEGACY_CRC_AT = 12, LEGACY_ATTRIBUTES_AT = 17, LEGACY_TIMESTAMP_AT = 18 };
+enum {
+    LEGACY_MAGIC_AT = 16,
+    LEGACY_CRC_AT = 12,
+    LEGACY_ATTRIBUTES_AT = 17,
+    LEGACY_TIMESTAMP_AT = 18
+};
 
 void batch_header_init(struct batch_header *h)
 {
@@ -42,7 +47,8 @@ void batch_header_write(const struct batch_header *h, uint8_t out[RECORD_BATCH_O
 /* The CRC of a batch whose header bytes are in place, from the CRC of its records. */
 static uint32_t header_crc(const uint8_t *header, size_t records_size, uint32_t records_crc)
 {
-    uint32_t crc = crc32c(0, header + BATCH_ATTRIBUTES_AT, RECORD_BATCH_OVERHEAD - BATCH_ATTRIBUTES_AT);
+    uint32_t crc =
+        crc32c(0, header + BATCH_ATTRIBUTES_AT, RECORD_BATCH_OVERHEAD - BATCH_ATTRIBUTES_AT);
     return crc32c_combine(crc, records_crc, records_size);
 }
 
@@ -147,8 +153,8 @@ int batch_header_read(struct bytes batch, struct batch_header *out, cafka_error 
         return error_set(err, CAFKA_ERR_CORRUPT, "%zu bytes hold no batch header of a known magic",
                          batch.size);
     if (batch.size < (size_t)least_length(magic) + BATCH_LOG_OVERHEAD)
-        return error_set(err, CAFKA_ERR_CORRUPT, "%zu bytes hold no header of magic %d",
-                         batch.size, magic);
+        return error_set(err, CAFKA_ERR_CORRUPT, "%zu bytes hold no header of magic %d", batch.size,
+                         magic);
     if (magic < BATCH_MAGIC) {
         legacy_header_read(p, out);
         return CAFKA_OK;
@@ -176,15 +182,16 @@ int batch_check(struct bytes batch, cafka_error *err)
     if (rc)
         return rc;
     if (h.length < 0 || batch_size(&h) != batch.size)
-        return error_set(err, CAFKA_ERR_CORRUPT, "the batch at offset %lld says %d bytes but has %zu",
+        return error_set(err, CAFKA_ERR_CORRUPT,
+                         "the batch at offset %lld says %d bytes but has %zu",
                          (long long)h.base_offset, h.length, batch.size);
     if (h.magic == 1 && h.length < LEGACY_OVERHEAD_V1)
         return error_set(err, CAFKA_ERR_CORRUPT, "the message at offset %lld is only %d bytes long",
                          (long long)h.base_offset, h.length);
-    uint32_t crc = h.magic == BATCH_MAGIC
-                       ? crc32c(0, batch.data + BATCH_ATTRIBUTES_AT, batch.size - BATCH_ATTRIBUTES_AT)
-                       : (uint32_t)crc32(0, batch.data + LEGACY_MAGIC_AT,
-                                         (uInt)(batch.size - LEGACY_MAGIC_AT));
+    uint32_t crc =
+        h.magic == BATCH_MAGIC
+            ? crc32c(0, batch.data + BATCH_ATTRIBUTES_AT, batch.size - BATCH_ATTRIBUTES_AT)
+            : (uint32_t)crc32(0, batch.data + LEGACY_MAGIC_AT, (uInt)(batch.size - LEGACY_MAGIC_AT));
     if (crc != h.crc)
         return error_set(err, CAFKA_ERR_CORRUPT,
                          "the batch at offset %lld has the CRC %08x, its bytes have %08x",

@@ -158,9 +158,10 @@ int gzip_read(struct gzip_reader **reader, struct bytes in, struct growth *g, ca
         if (zrc == Z_MEM_ERROR)
             return error_set(err, CAFKA_ERR_MEMORY, "no memory for gzip");
         if (zrc != Z_OK)
-            return compression_failed(err, "gzip", zrc == Z_BUF_ERROR ? "the data ends too early"
-                                                   : z->msg           ? z->msg
-                                                                      : "the data is damaged");
+            return compression_failed(err, "gzip",
+                                      zrc == Z_BUF_ERROR ? "the data ends too early"
+                                      : z->msg           ? z->msg
+                                                         : "the data is damaged");
         want = 4096;
     }
 }

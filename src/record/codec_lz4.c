@@ -125,9 +125,10 @@ static int write_block(struct lz4_writer *w, struct bytes block, struct room *ro
     const char *from = (const char *)block.data;
     char *to = (char *)room->at + 4;
     size_t most = room->left - 4 < block.size - 1 ? room->left - 4 : block.size - 1;
-    int size = w->level ? LZ4_compress_HC_extStateHC(w->state, from, to, (int)block.size, (int)most,
-                                                     w->level)
-                        : LZ4_compress_fast_extState(w->state, from, to, (int)block.size, (int)most, 1);
+    int size =
+        w->level
+            ? LZ4_compress_HC_extStateHC(w->state, from, to, (int)block.size, (int)most, w->level)
+            : LZ4_compress_fast_extState(w->state, from, to, (int)block.size, (int)most, 1);
     uint32_t length = (uint32_t)size;
     if (size <= 0) {
         if (room->left - 4 < block.size)
@@ -225,7 +226,8 @@ static int read_block(struct bytes block, bool stored, size_t block_size, struct
         memcpy(place, block.data, take);
         return growth_commit(g, take, err);
     }
-    int size = LZ4_decompress_safe((const char *)block.data, (char *)place, (int)block.size, (int)got);
+    int size =
+        LZ4_decompress_safe((const char *)block.data, (char *)place, (int)block.size, (int)got);
     if (size < 0 && got < most) /* the limit is nearer than the block's end may be */
         return growth_commit(g, got, err);
     if (size < 0)

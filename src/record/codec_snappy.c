@@ -121,7 +121,8 @@ int snappy_read(struct bytes in, struct growth *g, cafka_error *err)
         if (rc)
             return rc;
     }
-    return reader_failed(&r) ? compression_failed(err, "snappy", "the data ends too early") : CAFKA_OK;
+    return reader_failed(&r) ? compression_failed(err, "snappy", "the data ends too early")
+                             : CAFKA_OK;
 }
 
 #else

@@ -26,10 +26,8 @@ static const struct {
     const char *name;
     struct codec_levels levels; /* all 0: it has none */
 } codecs[CODEC_COUNT] = {
-    [CODEC_NONE] = {"none", {0, 0, 0}},
-    [CODEC_GZIP] = {"gzip", {-1, 9, -1}},
-    [CODEC_SNAPPY] = {"snappy", {0, 0, 0}},
-    [CODEC_LZ4] = {"lz4", {1, 17, 9}},
+    [CODEC_NONE] = {"none", {0, 0, 0}},        [CODEC_GZIP] = {"gzip", {-1, 9, -1}},
+    [CODEC_SNAPPY] = {"snappy", {0, 0, 0}},    [CODEC_LZ4] = {"lz4", {1, 17, 9}},
     [CODEC_ZSTD] = {"zstd", {-131072, 22, 3}},
 };
 
@@ -209,16 +207,11 @@ void compressor_set_magic(struct compressor *c, int magic)
 size_t compressor_bound(const struct compressor *c, size_t size)
 {
     switch (c->codec) {
-    case CODEC_GZIP:
-        return gzip_bound(c->gzip, size);
-    case CODEC_SNAPPY:
-        return snappy_bound(size);
-    case CODEC_LZ4:
-        return lz4_bound(size);
-    case CODEC_ZSTD:
-        return zstd_bound(size);
-    default:
-        return size;
+    case CODEC_GZIP: return gzip_bound(c->gzip, size);
+    case CODEC_SNAPPY: return snappy_bound(size);
+    case CODEC_LZ4: return lz4_bound(size);
+    case CODEC_ZSTD: return zstd_bound(size);
+    default: return size;
     }
 }
 
@@ -241,21 +234,11 @@ int compressor_run(struct compressor *c, const struct iovec *pieces, size_t coun
     struct room room = {out, capacity};
     int rc;
     switch (c->codec) {
-    case CODEC_GZIP:
-        rc = gzip_write(c->gzip, pieces, count, &room, err);
-        break;
-    case CODEC_SNAPPY:
-        rc = snappy_write(c->snappy, pieces, count, &room, err);
-        break;
-    case CODEC_LZ4:
-        rc = lz4_write(c->lz4, c->magic == 0, pieces, count, &room, err);
-        break;
-    case CODEC_ZSTD:
-        rc = zstd_write(c->zstd, pieces, count, &room, err);
-        break;
-    default:
-        rc = copy_pieces(pieces, count, &room, err);
-        break;
+    case CODEC_GZIP: rc = gzip_write(c->gzip, pieces, count, &room, err); break;
+    case CODEC_SNAPPY: rc = snappy_write(c->snappy, pieces, count, &room, err); break;
+    case CODEC_LZ4: rc = lz4_write(c->lz4, c->magic == 0, pieces, count, &room, err); break;
+    case CODEC_ZSTD: rc = zstd_write(c->zstd, pieces, count, &room, err); break;
+    default: rc = copy_pieces(pieces, count, &room, err); break;
     }
     if (!rc)
         *size = capacity - room.left;
@@ -300,17 +283,11 @@ int decompressor_run(struct decompressor *d, int codec, int magic, struct bytes 
 {
     struct growth g = {out, out->size, limit};
     switch (codec) {
-    case CODEC_NONE:
-        return copy_plain(in, &g, err);
-    case CODEC_GZIP:
-        return gzip_read(&d->gzip, in, &g, err);
-    case CODEC_SNAPPY:
-        return snappy_read(in, &g, err);
-    case CODEC_LZ4:
-        return lz4_read(in, magic == 0, &g, err);
-    case CODEC_ZSTD:
-        return zstd_read(&d->zstd, in, &g, err);
-    default:
-        return error_set(err, CAFKA_ERR_COMPRESSION, "there is no codec %d", codec);
+    case CODEC_NONE: return copy_plain(in, &g, err);
+    case CODEC_GZIP: return gzip_read(&d->gzip, in, &g, err);
+    case CODEC_SNAPPY: return snappy_read(in, &g, err);
+    case CODEC_LZ4: return lz4_read(in, magic == 0, &g, err);
+    case CODEC_ZSTD: return zstd_read(&d->zstd, in, &g, err);
+    default: return error_set(err, CAFKA_ERR_COMPRESSION, "there is no codec %d", codec);
     }
 }

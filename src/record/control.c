@@ -9,8 +9,8 @@
 const char *control_type_name(int type)
 {
     static const char *const names[] = {
-        "ABORT",           "COMMIT",          "LEADER_CHANGE", "SNAPSHOT_HEADER",
-        "SNAPSHOT_FOOTER", "KRAFT_VERSION",   "KRAFT_VOTERS",
+        "ABORT",           "COMMIT",        "LEADER_CHANGE", "SNAPSHOT_HEADER",
+        "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS",
     };
     return type >= 0 && type < (int)(sizeof names / sizeof *names) ? names[type] : "UNKNOWN";
 }
@@ -21,9 +21,11 @@ int control_type_read(struct bytes key, int16_t *type, cafka_error *err)
     int16_t version = (int16_t)reader_be16(&r);
     int16_t read = (int16_t)reader_be16(&r);
     if (reader_failed(&r))
-        return error_set(err, CAFKA_ERR_PROTOCOL, "a control record's key has only %zu bytes", key.size);
+        return error_set(err, CAFKA_ERR_PROTOCOL, "a control record's key has only %zu bytes",
+                         key.size);
     if (version < 0)
-        return error_set(err, CAFKA_ERR_PROTOCOL, "a control record's key has the version %d", version);
+        return error_set(err, CAFKA_ERR_PROTOCOL, "a control record's key has the version %d",
+                         version);
     *type = read;
     return CAFKA_OK;
 }
@@ -34,9 +36,11 @@ int end_txn_marker_read(struct bytes value, struct end_txn_marker *out, cafka_er
     int16_t version = (int16_t)reader_be16(&r);
     int32_t epoch = (int32_t)reader_be32(&r);
     if (reader_failed(&r))
-        return error_set(err, CAFKA_ERR_PROTOCOL, "a transaction marker has only %zu bytes", value.size);
+        return error_set(err, CAFKA_ERR_PROTOCOL, "a transaction marker has only %zu bytes",
+                         value.size);
     if (version < 0)
-        return error_set(err, CAFKA_ERR_PROTOCOL, "a transaction marker has the version %d", version);
+        return error_set(err, CAFKA_ERR_PROTOCOL, "a transaction marker has the version %d",
+                         version);
     *out = (struct end_txn_marker){version, epoch};
     return CAFKA_OK;
 }
@@ -105,7 +109,8 @@ int leader_change_read(struct bytes value, struct leader_change *out, cafka_erro
     struct reader r = reader_of(value.data, value.size);
     struct leader_change read = {.version = (int16_t)reader_be16(&r)};
     if (!reader_failed(&r) && read.version < 0)
-        return error_set(err, CAFKA_ERR_PROTOCOL, "a leader change has the version %d", read.version);
+        return error_set(err, CAFKA_ERR_PROTOCOL, "a leader change has the version %d",
+                         read.version);
     read.leader_id = (int32_t)reader_be32(&r);
     read_voters(&r, read.version, &read.voters, &read.voter_count);
     read_voters(&r, read.version, &read.granting_voters, &read.granting_voter_count);

@@ -96,14 +96,11 @@ static void put_text(struct buffer *out, struct str text)
 static const char *error_kind(int code)
 {
     switch (code) {
-    case CAFKA_ERR_CORRUPT:
-        return "corrupt";
+    case CAFKA_ERR_CORRUPT: return "corrupt";
     case CAFKA_ERR_COMPRESSION:
     case CAFKA_ERR_UNSUPPORTED:
-    case CAFKA_ERR_TOO_LARGE:
-        return "codec";
-    default:
-        return "invalid";
+    case CAFKA_ERR_TOO_LARGE: return "codec";
+    default: return "invalid";
     }
 }
 
@@ -178,7 +175,8 @@ static void put_headers(struct buffer *out, const struct record_view *view)
     buffer_put_u8(out, ']');
 }
 
-static void put_record(struct buffer *out, const struct batch_header *h, const struct record_view *view)
+static void put_record(struct buffer *out, const struct batch_header *h,
+                       const struct record_view *view)
 {
     buffer_printf(out, "%s{\"offset\":\"%lld\"", view->index ? "," : "", (long long)view->offset);
     put_int64(out, "timestamp", view->timestamp);
@@ -289,8 +287,9 @@ int dump_batch(struct dump *d, struct bytes batch, bool with_records, struct buf
         if (valid)
             put_error(out, "error", "valid", valid);
     } else {
-        valid = error_set(err, CAFKA_ERR_PROTOCOL, "the batch at offset %lld has the unknown codec %d",
-                          (long long)h.base_offset, batch_codec(&h));
+        valid =
+            error_set(err, CAFKA_ERR_PROTOCOL, "the batch at offset %lld has the unknown codec %d",
+                      (long long)h.base_offset, batch_codec(&h));
         put_error(out, "error", "header", valid);
     }
     int records = CAFKA_OK;

@@ -33,7 +33,8 @@ int legacy_read(struct bytes entry, struct legacy_message *out, cafka_error *err
         .timestamp = -1,
     };
     if (m.magic != 0 && m.magic != 1)
-        return error_set(err, CAFKA_ERR_PROTOCOL, "a message in an old set has the magic %d", m.magic);
+        return error_set(err, CAFKA_ERR_PROTOCOL, "a message in an old set has the magic %d",
+                         m.magic);
     if (m.magic == 1)
         m.timestamp = (int64_t)reader_be64(&r);
     /* Kafka reads any negative value length as null, but cannot read such a key length. */
@@ -139,7 +140,9 @@ int legacy_open(struct bytes entry, struct decompressor *d, size_t limit, struct
     int rc = batch_header_read(entry, &h, err);
     if (rc)
         return rc;
-    struct record_iter made = {.at = entry.data, .end = entry.data + entry.size, .count = -1,
+    struct record_iter made = {.at = entry.data,
+                               .end = entry.data + entry.size,
+                               .count = -1,
                                .magic = h.magic};
     int codec = batch_codec(&h);
     if (codec == CODEC_NONE) {

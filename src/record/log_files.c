@@ -368,7 +368,8 @@ int offset_checkpoint_parse(struct bytes file, struct offset_checkpoint_entry **
     int rc = checkpoint_head(&l, 6, &announced, err); /* "t 0 0" and a newline */
     if (rc)
         return rc;
-    struct offset_checkpoint_entry *entries = announced ? mem_calloc(announced, sizeof *entries) : NULL;
+    struct offset_checkpoint_entry *entries =
+        announced ? mem_calloc(announced, sizeof *entries) : NULL;
     if (announced && !entries)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for a checkpoint");
     for (size_t i = 0; i < announced && !rc; i++)

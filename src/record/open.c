@@ -14,15 +14,16 @@ int batch_open(struct bytes batch, const struct batch_header *h, struct decompre
         return error_set(err, CAFKA_ERR_PROTOCOL, "the batch at offset %lld says it has %d records",
                          (long long)h->base_offset, h->record_count);
 
-    struct bytes records = bytes_of(batch.data + RECORD_BATCH_OVERHEAD,
-                                    batch.size - RECORD_BATCH_OVERHEAD);
+    struct bytes records =
+        bytes_of(batch.data + RECORD_BATCH_OVERHEAD, batch.size - RECORD_BATCH_OVERHEAD);
     int rc = CAFKA_OK;
     if (batch_is_compressed(h)) {
         buffer_clear(inflated);
         rc = decompressor_run(d, batch_codec(h), h->magic, records, limit, inflated, err);
         if (rc && rc != CAFKA_ERR_COMPRESSION)
             return rc;
-        records = inflated->size ? bytes_of(inflated->data, inflated->size) : bytes_of(batch.data, 0);
+        records =
+            inflated->size ? bytes_of(inflated->data, inflated->size) : bytes_of(batch.data, 0);
     }
     record_iter_init(it, records, h->base_offset, h->base_timestamp, h->record_count);
     it->appended = h->attributes & BATCH_LOG_APPEND_TIME;

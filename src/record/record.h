@@ -56,8 +56,9 @@ static inline size_t record_header_size(size_t name_size, struct bytes value)
  * record_header_size() of its headers. Key, value and headers together are below 2 GiB, which the
  * caller has checked (max.request.size is int32).
  */
-static inline size_t record_body_size(int64_t timestamp_delta, int32_t offset_delta, struct bytes key,
-                                      struct bytes value, size_t header_count, size_t headers_size)
+static inline size_t record_body_size(int64_t timestamp_delta, int32_t offset_delta,
+                                      struct bytes key, struct bytes value, size_t header_count,
+                                      size_t headers_size)
 {
     return 1 + uvarint_size(zigzag64(timestamp_delta)) + uvarint_size(zigzag32(offset_delta)) +
            record_length_size(key) + (key.data ? key.size : 0) + record_length_size(value) +

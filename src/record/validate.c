@@ -39,7 +39,8 @@ static int validate_plain(struct record_iter *it, struct batch_validation *v, ca
         take_note(v, view.index, view.timestamp, view.key.data);
     if (rc == CAFKA_END)
         return CAFKA_OK;
-    (void)found(v, number_too_long(it->at, it->end) ? BATCH_UNREADABLE : BATCH_BAD_RECORD, it->index);
+    (void)found(v, number_too_long(it->at, it->end) ? BATCH_UNREADABLE : BATCH_BAD_RECORD,
+                it->index);
     return rc;
 }
 
@@ -82,7 +83,8 @@ static int validate_inflated(struct record_iter *it, struct batch_validation *v,
         if (!skip_record(&r, &timestamp_delta, &offset_delta, &has_key) ||
             (i + 1 == it->count && reader_left(&r)))
             return error_set(err, found(v, BATCH_BAD_RECORD, i),
-                             "record %d of %d in a compressed batch breaks the format", i, it->count);
+                             "record %d of %d in a compressed batch breaks the format", i,
+                             it->count);
         if (offset_delta != i && first_bad_offset < 0)
             first_bad_offset = i;
         take_note(v, i,

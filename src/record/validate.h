@@ -10,20 +10,20 @@
 
 enum batch_problem {
     BATCH_FINE,
-    BATCH_BAD_COUNT,       /* last_offset_delta + 1 <= 0, record_count <= 0, or they differ */
-    BATCH_BAD_CODEC,       /* codec 5..7, or data that does not inflate */
-    BATCH_BAD_RECORD,      /* a record breaks the format, or fewer or more records than the count */
-    BATCH_UNREADABLE,      /* a record's length takes more than 5 bytes: Kafka has no check for it */
+    BATCH_BAD_COUNT,  /* last_offset_delta + 1 <= 0, record_count <= 0, or they differ */
+    BATCH_BAD_CODEC,  /* codec 5..7, or data that does not inflate */
+    BATCH_BAD_RECORD, /* a record breaks the format, or fewer or more records than the count */
+    BATCH_UNREADABLE, /* a record's length takes more than 5 bytes: Kafka has no check for it */
     BATCH_BAD_INNER_OFFSET /* of a compressed batch: deltas are not 0, 1, 2 …; all else is right */
 };
 
 struct batch_validation {
     enum batch_problem problem;
-    int32_t record_index; /* where the problem is; -1: the batch as a whole */
-    int64_t max_timestamp;        /* the largest, and … */
-    int32_t max_timestamp_index;  /* … the first record that has it; -1 if there are none */
-    int64_t min_timestamp;        /* the smallest but for -1 (none); INT64_MAX if all are -1 */
-    int32_t first_null_key;       /* -1: every record has a key */
+    int32_t record_index;        /* where the problem is; -1: the batch as a whole */
+    int64_t max_timestamp;       /* the largest, and … */
+    int32_t max_timestamp_index; /* … the first record that has it; -1 if there are none */
+    int64_t min_timestamp;       /* the smallest but for -1 (none); INT64_MAX if all are -1 */
+    int32_t first_null_key;      /* -1: every record has a key */
 };
 
 /*

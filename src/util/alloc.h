@@ -20,11 +20,12 @@ struct allocator {
 
 void mem_set_allocator(const struct allocator *allocator);
 
-void *mem_alloc(size_t size);                       /* not cleared; NULL when there is none */
-void *mem_zalloc(size_t size);                      /* all bytes zero */
-void *mem_calloc(size_t count, size_t size);        /* zeroed; NULL if the product overflows */
-void *mem_realloc(void *old, size_t size);          /* old stays valid on failure */
-void *mem_recalloc(void *old, size_t count, size_t size); /* realloc of count items, overflow checked */
+void *mem_alloc(size_t size);                /* not cleared; NULL when there is none */
+void *mem_zalloc(size_t size);               /* all bytes zero */
+void *mem_calloc(size_t count, size_t size); /* zeroed; NULL if the product overflows */
+void *mem_realloc(void *old, size_t size);   /* old stays valid on failure */
+void *mem_recalloc(void *old, size_t count,
+                   size_t size);                    /* realloc of count items, overflow checked */
 char *mem_strdup(const char *text);                 /* NULL gives NULL */
 char *mem_strndup(const char *text, size_t length); /* always terminated */
 void *mem_memdup(const void *data, size_t size);

@@ -18,7 +18,8 @@ struct arena {
     size_t used;
 };
 
-void *arena_alloc(struct arena *a, size_t size); /* zeroed, 16-aligned; NULL past the limit or without memory */
+void *arena_alloc(struct arena *a,
+                  size_t size); /* zeroed, 16-aligned; NULL past the limit or without memory */
 void *arena_calloc(struct arena *a, size_t count, size_t size); /* overflow checked */
 char *arena_strndup(struct arena *a, const char *text, size_t length);
 void arena_reset(struct arena *a);

@@ -121,7 +121,8 @@ static inline int64_t unzigzag64(uint64_t n)
 /* Bytes that uvarint_put() writes for n: 1 to 10. */
 static inline size_t uvarint_size(uint64_t n)
 {
-    if (__builtin_expect(n < 0x4000, 1)) /* lengths and deltas mostly are, and the rest costs a division */
+    if (__builtin_expect(n < 0x4000,
+                         1)) /* lengths and deltas mostly are, and the rest costs a division */
         return n < 0x80 ? 1 : 2;
     return (size_t)(70 - __builtin_clzll(n)) / 7;
 }
@@ -180,7 +181,8 @@ struct reader {
 static inline struct reader reader_of(const void *data, size_t size)
 {
     const uint8_t *start = data;
-    return (struct reader){start, size ? start + size : start, false}; /* NULL + 0 is undefined in C */
+    return (struct reader){start, size ? start + size : start,
+                           false}; /* NULL + 0 is undefined in C */
 }
 
 static inline size_t reader_left(const struct reader *r)

@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint32_t hash_bytes(const void *data, size_t size); /* for tables; the same in every run (FNV-1a, mixed) */
+uint32_t hash_bytes(const void *data,
+                    size_t size); /* for tables; the same in every run (FNV-1a, mixed) */
 
 /* 32-bit murmur2 with the seed and the sign rules of org.apache.kafka.common.utils.Utils. */
 int32_t hash_murmur2(const void *data, size_t size);

@@ -15,7 +15,7 @@ struct list {
 };
 
 #define container_of(pointer, type, member) \
-    ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 /* The item that holds this link. */
 #define list_item(link, type, member) container_of(link, type, member)

@@ -33,12 +33,24 @@ void log_at(struct log log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 #define log_error(log, ...) \
-    do { if (log_wants((log), LOG_ERROR)) log_at((log), LOG_ERROR, __VA_ARGS__); } while (0)
+    do { \
+        if (log_wants((log), LOG_ERROR)) \
+            log_at((log), LOG_ERROR, __VA_ARGS__); \
+    } while (0)
 #define log_warn(log, ...) \
-    do { if (log_wants((log), LOG_WARN)) log_at((log), LOG_WARN, __VA_ARGS__); } while (0)
+    do { \
+        if (log_wants((log), LOG_WARN)) \
+            log_at((log), LOG_WARN, __VA_ARGS__); \
+    } while (0)
 #define log_info(log, ...) \
-    do { if (log_wants((log), LOG_INFO)) log_at((log), LOG_INFO, __VA_ARGS__); } while (0)
+    do { \
+        if (log_wants((log), LOG_INFO)) \
+            log_at((log), LOG_INFO, __VA_ARGS__); \
+    } while (0)
 #define log_debug(log, ...) \
-    do { if (log_wants((log), LOG_DEBUG)) log_at((log), LOG_DEBUG, __VA_ARGS__); } while (0)
+    do { \
+        if (log_wants((log), LOG_DEBUG)) \
+            log_at((log), LOG_DEBUG, __VA_ARGS__); \
+    } while (0)
 
 #endif

@@ -74,7 +74,8 @@ static void validate(void)
     struct batch_header h;
     struct batch_validation v;
     (void)batch_header_read(bytes_of(batch, batch_bytes), &h, NULL);
-    sink += (uint64_t)batch_validate_records(bytes_of(batch, batch_bytes), &h, NULL, 0, NULL, &v, NULL);
+    sink +=
+        (uint64_t)batch_validate_records(bytes_of(batch, batch_bytes), &h, NULL, 0, NULL, &v, NULL);
 }
 
 static void crc_all(void)
@@ -138,16 +139,16 @@ static void compress(void)
     struct iovec pieces[64];
     size_t count = 0;
     for (size_t at = 0; at < records_size && count < 64; at += 16384)
-        pieces[count++] = (struct iovec){records + at,
-                                         records_size - at < 16384 ? records_size - at : 16384};
+        pieces[count++] =
+            (struct iovec){records + at, records_size - at < 16384 ? records_size - at : 16384};
     (void)compressor_run(compressor, pieces, count, packed, packed_capacity, &packed_size, NULL);
 }
 
 static void inflate_all(void)
 {
     buffer_clear(&inflated);
-    (void)decompressor_run(decompressor, codec, 2, bytes_of(packed, packed_size), 1 << 30, &inflated,
-                           NULL);
+    (void)decompressor_run(decompressor, codec, 2, bytes_of(packed, packed_size), 1 << 30,
+                           &inflated, NULL);
 }
 
 static void bench_codec(int which)

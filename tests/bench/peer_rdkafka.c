@@ -148,7 +148,8 @@ static void delivered(rd_kafka_t *kafka, const rd_kafka_message_t *message, void
     }
     long long at = atomic_fetch_add(&job->delivered, 1);
     if (job->latencies_us)
-        job->latencies_us[at] = (uint32_t)(since_begin_us(job) - (int64_t)(uintptr_t)message->_private);
+        job->latencies_us[at] =
+            (uint32_t)(since_begin_us(job) - (int64_t)(uintptr_t)message->_private);
 }
 
 /* As cafka bench does: what the waiting itself costs is not counted. */
@@ -242,7 +243,8 @@ static int64_t receive_all(struct job *job, rd_kafka_queue_t *queue)
     int64_t received = 0;
     while (received < job->records) {
         int64_t left = job->records - received;
-        ssize_t count = rd_kafka_consume_batch_queue(queue, 1000, messages, left < BATCH ? (size_t)left : BATCH);
+        ssize_t count = rd_kafka_consume_batch_queue(queue, 1000, messages,
+                                                     left < BATCH ? (size_t)left : BATCH);
         for (ssize_t i = 0; i < count; i++) {
             if (messages[i]->err)
                 fail("consume", rd_kafka_message_errstr(messages[i]));

@@ -74,6 +74,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "raw_tcp: %lld bytes of %lld arrived\n", received, bytes);
         return 1;
     }
-    printf("bench mode=tcp bytes=%lld wall_s=%.3f MBps=%.1f\n", bytes, wall_s, (double)bytes / wall_s / 1e6);
+    printf("bench mode=tcp bytes=%lld wall_s=%.3f MBps=%.1f\n", bytes, wall_s,
+           (double)bytes / wall_s / 1e6);
     return 0;
 }

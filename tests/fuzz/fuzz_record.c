@@ -125,20 +125,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 1:
     case 2:
     case 3:
-    case 4:
-        try_codec(data[0] & 7, data[0] >> 3 & 1 ? 0 : 2, in);
-        break;
-    case 5:
-        try_control(in);
-        break;
-    case 6:
-        try_small_files(in);
-        break;
-    case 7:
-        try_records(in);
-        break;
-    default:
-        try_batches(in);
+    case 4: try_codec(data[0] & 7, data[0] >> 3 & 1 ? 0 : 2, in); break;
+    case 5: try_control(in); break;
+    case 6: try_small_files(in); break;
+    case 7: try_records(in); break;
+    default: try_batches(in);
     }
     return 0;
 }

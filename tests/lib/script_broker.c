@@ -48,8 +48,7 @@ static void late_free(struct late *late)
 static void session_free(struct session *s)
 {
     struct list *link, *after;
-    list_each (link, after, &s->late)
-        late_free(list_item(link, struct late, link));
+    list_each(link, after, &s->late) late_free(list_item(link, struct late, link));
     list_remove(&s->link);
     frame_reader_fini(&s->reader);
     stream_free(s->stream);
@@ -78,7 +77,8 @@ static void fill_versions(struct script_broker *broker, int *version, struct are
     bool refused = broker->versions_from >= 0 && *version > broker->versions_from;
     r->api_keys = arena_calloc(arena, API_KEY_COUNT, sizeof *r->api_keys);
     for (int key = 0; key < API_KEY_COUNT; key++) {
-        if (broker->max_version[key] < 0 || (refused && (key != API_API_VERSIONS || broker->versions_empty)))
+        if (broker->max_version[key] < 0 ||
+            (refused && (key != API_API_VERSIONS || broker->versions_empty)))
             continue;
         struct api_versions_response_api_version *v = &r->api_keys[r->api_keys_count++];
         api_versions_response_api_version_init(v);
@@ -91,7 +91,8 @@ static void fill_versions(struct script_broker *broker, int *version, struct are
     }
 }
 
-static void fill_topic(const struct script_topic *t, struct arena *arena, struct metadata_response_topic *out)
+static void fill_topic(const struct script_topic *t, struct arena *arena,
+                       struct metadata_response_topic *out)
 {
     metadata_response_topic_init(out);
     out->name = str_of(t->name);
@@ -111,12 +112,14 @@ static void fill_topic(const struct script_topic *t, struct arena *arena, struct
     }
 }
 
-static void fill_metadata(struct script_cluster *c, int version, struct bytes body, struct arena *arena,
-                          struct metadata_response *r)
+static void fill_metadata(struct script_cluster *c, int version, struct bytes body,
+                          struct arena *arena, struct metadata_response *r)
 {
     struct metadata_request request;
     cafka_error err = {0};
-    assert_int_equal(message_decode(&metadata_request_message, version, body, arena, &request, NULL, &err), 0);
+    assert_int_equal(message_decode(&metadata_request_message, version, body, arena, &request, NULL,
+                                    &err),
+                     0);
     c->auto_create_seen = request.allow_auto_topic_creation;
     bool all = request.topics_count < 0 || (version == 0 && !request.topics_count);
     c->metadata_topics = all ? -1 : request.topics_count;
@@ -180,9 +183,7 @@ static bool send_answer(struct session *s, struct encoded *e, const struct scrip
         loop_timer_set(c->loop, &late->timer, loop_now_ms(c->loop) + rule->number);
         return true;
     }
-    case SCRIPT_RAW:
-        send_bytes(s, rule->bytes, rule->size);
-        return true;
+    case SCRIPT_RAW: send_bytes(s, rule->bytes, rule->size); return true;
     case SCRIPT_WRONG_ID:
         store_be32(e->bytes.data + 4, load_be32(e->bytes.data + 4) + 1000);
         send_bytes(s, e->bytes.data, e->bytes.size);
@@ -196,11 +197,8 @@ static bool send_answer(struct session *s, struct encoded *e, const struct scrip
         send_bytes(s, e->bytes.data, e->bytes.size / 2);
         session_free(s);
         return false;
-    case SCRIPT_CLOSE:
-        session_free(s);
-        return false;
-    default:
-        return true;
+    case SCRIPT_CLOSE: session_free(s); return false;
+    default: return true;
     }
 }
 
@@ -221,8 +219,9 @@ static bool answer(struct session *s, struct bytes frame)
     int rc = request_head_decode(frame, &head, &err);
     assert_true(rc == 0 || rc == CAFKA_ERR_UNSUPPORTED);
     assert_true(c->request_count < SCRIPT_REQUESTS);
-    c->requests[c->request_count++] = (struct script_request){
-        head.api_key, head.api_version, broker->id, loop_now_ms(c->loop), s->number};
+    c->requests[c->request_count++] =
+        (struct script_request){head.api_key, head.api_version, broker->id, loop_now_ms(c->loop),
+                                s->number};
     if (head.api_key == API_API_VERSIONS && broker->versions_closes && head.api_version > 0) {
         session_free(s);
         return false;
@@ -327,28 +326,28 @@ void script_broker_up(struct script_broker *broker)
     assert_true(broker->listener >= 0);
     broker->port = bound.port;
     broker->up = true;
-    assert_int_equal(
-        loop_watch_start(c->loop, &broker->watch, broker->listener, CAFKA_READABLE, on_accept, &err), 0);
+    assert_int_equal(loop_watch_start(c->loop, &broker->watch, broker->listener, CAFKA_READABLE,
+                                      on_accept, &err),
+                     0);
 }
 
 void script_cut(struct script_broker *broker)
 {
     struct list *link, *after;
-    list_each (link, after, &broker->sessions)
-        session_free(list_item(link, struct session, link));
+    list_each(link, after, &broker->sessions) session_free(list_item(link, struct session, link));
 }
 
 void script_say(struct script_broker *broker, const void *bytes, size_t size)
 {
     struct list *link, *after;
-    list_each (link, after, &broker->sessions)
+    list_each(link, after, &broker->sessions)
         send_bytes(list_item(link, struct session, link), bytes, size);
 }
 
 void script_deafen(struct script_broker *broker)
 {
     struct list *link, *after;
-    list_each (link, after, &broker->sessions)
+    list_each(link, after, &broker->sessions)
         stream_read_enable(list_item(link, struct session, link)->stream, false);
 }
 
@@ -395,7 +394,8 @@ void script_bootstrap(const struct script_cluster *c, int count, char *out, size
 {
     size_t used = 0;
     for (int i = 0; i < count; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s127.0.0.1:%u", i ? "," : "", c->brokers[i].port);
+        used += (size_t)snprintf(out + used, size - used, "%s127.0.0.1:%u", i ? "," : "",
+                                 c->brokers[i].port);
 }
 
 struct script_topic *script_topic_add(struct script_cluster *c, const char *name, int partitions)
@@ -409,10 +409,12 @@ struct script_topic *script_topic_add(struct script_cluster *c, const char *name
     return t;
 }
 
-void script_rule_add(struct script_cluster *c, int api_key, enum script_action action, int64_t number)
+void script_rule_add(struct script_cluster *c, int api_key, enum script_action action,
+                     int64_t number)
 {
     assert_true(c->rule_count < (int)(sizeof c->rules / sizeof *c->rules));
-    c->rules[c->rule_count++] = (struct script_rule){.api_key = api_key, .action = action, .number = number};
+    c->rules[c->rule_count++] =
+        (struct script_rule){.api_key = api_key, .action = action, .number = number};
 }
 
 void script_rule_raw(struct script_cluster *c, int api_key, const void *bytes, size_t size)

@@ -59,14 +59,14 @@ struct script_broker {
     int32_t id;
     uint16_t port; /* stays while it is down */
     int listener;
-    bool up, hidden;        /* hidden: not named in Metadata */
-    uint16_t told_port;     /* 0: port */
-    const void *greeting;   /* sent to whoever connects, instead of talking Kafka */
+    bool up, hidden;      /* hidden: not named in Metadata */
+    uint16_t told_port;   /* 0: port */
+    const void *greeting; /* sent to whoever connects, instead of talking Kafka */
     size_t greeting_size;
-    bool mute;              /* reads nothing, answers nothing */
-    int versions_from;      /* ApiVersions: error 35 above this version; -1: knows all */
-    bool versions_empty;    /* error 35 has an empty list */
-    bool versions_closes;   /* closes on ApiVersions above 0 */
+    bool mute;            /* reads nothing, answers nothing */
+    int versions_from;    /* ApiVersions: error 35 above this version; -1: knows all */
+    bool versions_empty;  /* error 35 has an empty list */
+    bool versions_closes; /* closes on ApiVersions above 0 */
     int16_t max_version[API_KEY_COUNT]; /* what it offers; -1: not there */
     struct loop_watch watch;
     struct list sessions;
@@ -103,13 +103,16 @@ void script_close(struct script_cluster *cluster);
 void script_broker_down(struct script_broker *broker); /* closes listener and connections */
 void script_broker_up(struct script_broker *broker);   /* on the same port */
 void script_cut(struct script_broker *broker);         /* the connections only */
-void script_say(struct script_broker *broker, const void *bytes, size_t size); /* on each connection, now */
+void script_say(struct script_broker *broker, const void *bytes,
+                size_t size);                     /* on each connection, now */
 void script_deafen(struct script_broker *broker); /* reads no more from the connections it has */
 /* What a bootstrap.servers property would say, brokers up to `count`. */
 void script_bootstrap(const struct script_cluster *cluster, int count, char *out, size_t size);
 /* Partitions led in turn, epoch 0. */
-struct script_topic *script_topic_add(struct script_cluster *cluster, const char *name, int partitions);
-void script_rule_add(struct script_cluster *cluster, int api_key, enum script_action action, int64_t number);
+struct script_topic *script_topic_add(struct script_cluster *cluster, const char *name,
+                                      int partitions);
+void script_rule_add(struct script_cluster *cluster, int api_key, enum script_action action,
+                     int64_t number);
 void script_rule_raw(struct script_cluster *cluster, int api_key, const void *bytes, size_t size);
 int script_count(const struct script_cluster *cluster, int api_key); /* requests seen */
 

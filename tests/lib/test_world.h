@@ -39,7 +39,8 @@ static inline void test_world_close(struct test_world *world)
 }
 
 /* An external loop, turn by turn, until the condition holds; false: it did not in time. */
-static inline bool test_run_until(struct loop *loop, bool (*condition)(void *arg), void *arg, int64_t timeout_ms)
+static inline bool test_run_until(struct loop *loop, bool (*condition)(void *arg), void *arg,
+                                  int64_t timeout_ms)
 {
     const cafka_env *env = loop_env(loop);
     int64_t end_ms = env_now_ms(env) + timeout_ms;

@@ -45,7 +45,10 @@ static int send_one(const char *servers, cafka_error *err)
 int main(void)
 {
     const char *topics[] = {"greetings:1"};
-    cafka_mock_options options = {.size = sizeof options, .brokers = 3, .topics = topics, .topic_count = 1};
+    cafka_mock_options options = {.size = sizeof options,
+                                  .brokers = 3,
+                                  .topics = topics,
+                                  .topic_count = 1};
     cafka_mock *mock;
     cafka_error err;
     memset(&err, 0, sizeof err);

@@ -66,12 +66,15 @@ static inline cafka_consumer *open_consumer(cafka_mock *mock, const char *proper
     return consumer;
 }
 
-static inline void assign_from(cafka_consumer *consumer, const char *topic, int32_t partitions, int64_t offset)
+static inline void assign_from(cafka_consumer *consumer, const char *topic, int32_t partitions,
+                               int64_t offset)
 {
     cafka_error err = {0};
     for (int32_t p = 0; p < partitions; p++) {
-        cafka_position at = {
-            .topic = topic, .partition = p, .flags = CAFKA_POSITION_OFFSET, .offset = offset};
+        cafka_position at = {.topic = topic,
+                             .partition = p,
+                             .flags = CAFKA_POSITION_OFFSET,
+                             .offset = offset};
         if (cafka_consumer_assign_add(consumer, &at, 1, &err))
             fail_msg("assign: %s", err.message);
     }

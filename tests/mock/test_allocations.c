@@ -148,7 +148,9 @@ static void a_steady_consumer_allocates_nothing(void **state)
     size_t received = 0;
     cafka_consumer *consumer;
     cafka_config *config = config_with("fetch.buffer.memory", "1048576");
-    cafka_position start = {.topic = "records", .flags = CAFKA_POSITION_OFFSET, .offset = CAFKA_OFFSET_BEGINNING};
+    cafka_position start = {.topic = "records",
+                            .flags = CAFKA_POSITION_OFFSET,
+                            .offset = CAFKA_OFFSET_BEGINNING};
     assert_int_equal(cafka_consumer_new(&consumer, config, NULL), 0);
     assert_int_equal(cafka_consumer_assign_add(consumer, &start, 1, NULL), 0);
     receive_records(consumer, &received, WARM);

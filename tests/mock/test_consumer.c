@@ -32,7 +32,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void produce_numbers(struct scene *s, const char *topic, int32_t partition, int first, int count)
+static void produce_numbers(struct scene *s, const char *topic, int32_t partition, int first,
+                            int count)
 {
     char text[200][16];
     const char *texts[200];
@@ -70,7 +71,8 @@ static void expect_numbers(struct scene *s, int first, int count)
     }
 }
 
-static void assign_one(struct scene *s, const char *topic, int32_t partition, unsigned flags, int64_t offset)
+static void assign_one(struct scene *s, const char *topic, int32_t partition, unsigned flags,
+                       int64_t offset)
 {
     cafka_position at = {.topic = topic, .partition = partition, .flags = flags, .offset = offset};
     assert_int_equal(cafka_consumer_assign(s->consumer, &at, 1, NULL), CAFKA_OK);
@@ -94,7 +96,8 @@ static void latest_begins_behind_the_last_record(void **state)
     produce_numbers(s, "orders", 0, 0, 5);
     s->consumer = open_consumer(s->mock, "auto.offset.reset=latest");
     assign_one(s, "orders", 0, 0, 0);
-    assert_int_equal(cafka_consumer_position(s->consumer, "orders", 0, 10000, &position, NULL), CAFKA_OK);
+    assert_int_equal(cafka_consumer_position(s->consumer, "orders", 0, 10000, &position, NULL),
+                     CAFKA_OK);
     assert_int_equal(position, 5);
     produce_numbers(s, "orders", 0, 5, 2);
     expect_numbers(s, 5, 2);
@@ -118,7 +121,8 @@ static void none_is_an_error_that_names_the_partition(void **state)
     assert_int_equal(record.partition, 1);
     cafka_fetch_free(fetch);
     produce_numbers(s, "orders", 1, 0, 1);
-    assert_int_equal(cafka_consumer_seek(s->consumer, "orders", 1, CAFKA_OFFSET_BEGINNING, NULL), CAFKA_OK);
+    assert_int_equal(cafka_consumer_seek(s->consumer, "orders", 1, CAFKA_OFFSET_BEGINNING, NULL),
+                     CAFKA_OK);
     expect_numbers(s, 0, 1);
 }
 
@@ -141,7 +145,8 @@ static void by_duration_without_a_record_that_young_begins_at_the_end(void **sta
     assert_int_equal(cafka_mock_advance_ms(s->mock, 3600 * 1000, NULL), CAFKA_OK);
     s->consumer = open_consumer(s->mock, "auto.offset.reset=by_duration:PT30M");
     assign_one(s, "orders", 0, 0, 0);
-    assert_int_equal(cafka_consumer_position(s->consumer, "orders", 0, 10000, &position, NULL), CAFKA_OK);
+    assert_int_equal(cafka_consumer_position(s->consumer, "orders", 0, 10000, &position, NULL),
+                     CAFKA_OK);
     assert_int_equal(position, 3);
 }
 
@@ -176,7 +181,8 @@ static void seek_goes_anywhere_even_inside_a_batch(void **state)
     expect_numbers(s, 0, 3);
     assert_int_equal(cafka_consumer_seek(s->consumer, "orders", 0, 57, NULL), CAFKA_OK);
     expect_numbers(s, 57, 3);
-    assert_int_equal(cafka_consumer_seek(s->consumer, "orders", 0, CAFKA_OFFSET_BEGINNING, NULL), CAFKA_OK);
+    assert_int_equal(cafka_consumer_seek(s->consumer, "orders", 0, CAFKA_OFFSET_BEGINNING, NULL),
+                     CAFKA_OK);
     expect_numbers(s, 0, 2);
     assert_int_equal(cafka_consumer_seek(s->consumer, "orders", 1, 0, NULL), CAFKA_ERR_STATE);
 }
@@ -269,7 +275,8 @@ static void partitions_are_counted_and_an_unknown_topic_is_said_so(void **state)
     cafka_error err = {0};
     int32_t count = 0;
     s->consumer = open_consumer(s->mock, "allow.auto.create.topics=false");
-    assert_int_equal(cafka_consumer_partitions(s->consumer, "orders", 10000, &count, &err), CAFKA_OK);
+    assert_int_equal(cafka_consumer_partitions(s->consumer, "orders", 10000, &count, &err),
+                     CAFKA_OK);
     assert_int_equal(count, 3);
     assert_int_equal(cafka_consumer_partitions(s->consumer, "nothing", 10000, &count, &err), 3);
     assert_non_null(strstr(err.message, "nothing"));
@@ -279,7 +286,8 @@ static void assigned_topic_that_does_not_exist_is_told_and_may_come(void **state
 {
     struct scene *s = *state;
     cafka_error err = {0};
-    s->consumer = open_consumer(s->mock, "allow.auto.create.topics=false\nauto.offset.reset=earliest");
+    s->consumer =
+        open_consumer(s->mock, "allow.auto.create.topics=false\nauto.offset.reset=earliest");
     assign_one(s, "late", 0, 0, 0);
     assert_int_equal(next_number(s, &err), -1);
     assert_int_equal(err.code, 3);
@@ -299,10 +307,12 @@ static void watermarks_are_those_of_the_last_answer(void **state)
     produce_numbers(s, "orders", 0, 0, 7);
     s->consumer = open_consumer(s->mock, "auto.offset.reset=earliest");
     assign_one(s, "orders", 0, 0, 0);
-    assert_int_equal(cafka_consumer_watermarks(s->consumer, "orders", 0, &low, &high, NULL), CAFKA_OK);
+    assert_int_equal(cafka_consumer_watermarks(s->consumer, "orders", 0, &low, &high, NULL),
+                     CAFKA_OK);
     assert_int_equal(high, -1);
     expect_numbers(s, 0, 1);
-    assert_int_equal(cafka_consumer_watermarks(s->consumer, "orders", 0, &low, &high, NULL), CAFKA_OK);
+    assert_int_equal(cafka_consumer_watermarks(s->consumer, "orders", 0, &low, &high, NULL),
+                     CAFKA_OK);
     assert_int_equal(low, 0);
     assert_int_equal(high, 7);
 }
@@ -332,8 +342,11 @@ static void errors_that_pass_are_not_seen(void **state)
     s->consumer = open_consumer(s->mock, "auto.offset.reset=earliest");
     assign_one(s, "orders", 0, 0, 0);
     for (int i = 0; i < (int)(sizeof codes / sizeof *codes); i++) {
-        cafka_mock_rule rule = {
-            .size = sizeof rule, .api = "Fetch", .action = CAFKA_MOCK_ERROR, .error = codes[i], .count = 2};
+        cafka_mock_rule rule = {.size = sizeof rule,
+                                .api = "Fetch",
+                                .action = CAFKA_MOCK_ERROR,
+                                .error = codes[i],
+                                .count = 2};
         assert_int_equal(cafka_mock_rule_add(s->mock, &rule, NULL, NULL), CAFKA_OK);
         produce_numbers(s, "orders", 0, i, 1);
         expect_numbers(s, i, 1);
@@ -344,7 +357,10 @@ static void missing_right_is_told_once_a_second(void **state)
 {
     struct scene *s = *state;
     cafka_error err = {0};
-    cafka_mock_rule rule = {.size = sizeof rule, .api = "Fetch", .action = CAFKA_MOCK_ERROR, .error = 29};
+    cafka_mock_rule rule = {.size = sizeof rule,
+                            .api = "Fetch",
+                            .action = CAFKA_MOCK_ERROR,
+                            .error = 29};
     produce_numbers(s, "orders", 0, 0, 1);
     s->consumer = open_consumer(s->mock, "auto.offset.reset=earliest");
     assign_one(s, "orders", 0, 0, 0);
@@ -378,7 +394,8 @@ static void topic_made_again_under_the_same_name_is_read(void **state)
 {
     struct scene *s = *state;
     cafka_error err = {0};
-    s->consumer = open_consumer(s->mock, "auto.offset.reset=earliest\nallow.auto.create.topics=false");
+    s->consumer =
+        open_consumer(s->mock, "auto.offset.reset=earliest\nallow.auto.create.topics=false");
     assign_one(s, "small", 0, 0, 0);
     produce_numbers(s, "small", 0, 0, 3);
     expect_numbers(s, 0, 3);

@@ -18,7 +18,10 @@ static int set_up(void **state)
     struct scene *s = calloc(1, sizeof *s);
     cafka_error err = {0};
     cafka_config *config;
-    cafka_mock_options options = {.size = sizeof options, .brokers = 2, .topics = topics, .topic_count = 1};
+    cafka_mock_options options = {.size = sizeof options,
+                                  .brokers = 2,
+                                  .topics = topics,
+                                  .topic_count = 1};
     if (cafka_mock_new(&s->mock, &options, &err))
         fail_msg("no cluster: %s", err.message);
     assert_int_equal(cafka_config_new(&config, NULL), CAFKA_OK);
@@ -166,7 +169,8 @@ static void views_may_be_read_and_let_go_on_any_thread(void **state)
             shared[started].fetch = cafka_fetch_ref(fetch);
             shared[started].view = record;
             shared[started].memory = cafka_record_ref(&record);
-            assert_int_equal(pthread_create(&threads[started], NULL, read_view, &shared[started]), 0);
+            assert_int_equal(pthread_create(&threads[started], NULL, read_view, &shared[started]),
+                             0);
             started++;
         }
         cafka_fetch_free(fetch);

@@ -42,7 +42,8 @@ static void revive(struct run *run)
 {
     cafka_error err = {0};
     if (run->dead && cafka_mock_broker_start(run->mock, run->dead, &err))
-        fail_msg("seed %llu: broker %d does not start: %s", (unsigned long long)run->seed, run->dead, err.message);
+        fail_msg("seed %llu: broker %d does not start: %s", (unsigned long long)run->seed,
+                 run->dead, err.message);
     run->dead = 0;
 }
 
@@ -63,26 +64,19 @@ static void misbehave(struct run *run)
                             .skip = (int64_t)rng_below(&run->rng, 4),
                             .count = rng_between(&run->rng, 1, 3)};
     switch (rng_below(&run->rng, 6)) {
-    case 0:
-        kill_one(run);
-        return;
-    case 1:
-        revive(run);
-        return;
+    case 0: kill_one(run); return;
+    case 1: revive(run); return;
     case 2:
         rule.action = CAFKA_MOCK_ERROR;
         rule.api = "Produce";
         rule.error = errors[rng_below(&run->rng, sizeof errors / sizeof *errors)];
         break;
-    case 3:
-        rule.action = CAFKA_MOCK_CLOSE;
-        break;
-    case 4:
-        rule.action = CAFKA_MOCK_CLOSE_AFTER;
-        break;
+    case 3: rule.action = CAFKA_MOCK_CLOSE; break;
+    case 4: rule.action = CAFKA_MOCK_CLOSE_AFTER; break;
     default:
         rule.action = CAFKA_MOCK_DELAY;
-        rule.delay_ms = rng_between(&run->rng, 1, 40000); /* perhaps longer than request.timeout.ms */
+        rule.delay_ms =
+            rng_between(&run->rng, 1, 40000); /* perhaps longer than request.timeout.ms */
     }
     assert_int_equal(cafka_mock_rule_add(run->mock, &rule, NULL, NULL), CAFKA_OK);
 }
@@ -110,7 +104,8 @@ static void send_one(struct run *run, cafka_producer *producer, int number)
                            .partition = number % PARTITIONS,
                            .flags = CAFKA_RECORD_PARTITION};
     if (cafka_producer_send(producer, &record, &err))
-        fail_msg("seed %llu: record %d was not taken: %s", (unsigned long long)run->seed, number, err.message);
+        fail_msg("seed %llu: record %d was not taken: %s", (unsigned long long)run->seed, number,
+                 err.message);
 }
 
 static void produce_all(struct run *run)
@@ -121,8 +116,8 @@ static void produce_all(struct run *run)
     snprintf(properties, sizeof properties,
              "compression.type=%s\nlinger.ms=%d\nbatch.size=%d\nmax.in.flight.requests.per.connection=%d\n"
              "max.block.ms=100000",
-             codecs[rng_below(&run->rng, 5)], (int)rng_below(&run->rng, 20), 1 + (int)rng_below(&run->rng, 20000),
-             1 + (int)rng_below(&run->rng, 5));
+             codecs[rng_below(&run->rng, 5)], (int)rng_below(&run->rng, 20),
+             1 + (int)rng_below(&run->rng, 20000), 1 + (int)rng_below(&run->rng, 5));
     cafka_config *config = client_config(run->mock, properties);
     cafka_config_on_delivery(config, delivered, run);
     if (cafka_producer_new(&producer, config, &err))
@@ -157,7 +152,8 @@ static void check_record(struct run *run, const cafka_record_view *record, int *
     if (seen[number])
         fail_msg("seed %llu: record %d is there twice", (unsigned long long)run->seed, number);
     if (number <= last[record->partition])
-        fail_msg("seed %llu: record %d is behind %d", (unsigned long long)run->seed, number, last[record->partition]);
+        fail_msg("seed %llu: record %d is behind %d", (unsigned long long)run->seed, number,
+                 last[record->partition]);
     seen[number] = true;
     last[record->partition] = number;
 }
@@ -196,14 +192,18 @@ static void consume_all(struct run *run)
             fail_msg("seed %llu: next: %s", (unsigned long long)run->seed, err.message);
         cafka_fetch_free(fetch);
         if (!rng_below(&run->rng, 20)) {
-            cafka_mock_rule rule = {.size = sizeof rule, .api = "Fetch", .count = 1,
-                                    .action = rng_below(&run->rng, 2) ? CAFKA_MOCK_CLOSE : CAFKA_MOCK_CLOSE_AFTER};
+            cafka_mock_rule rule = {.size = sizeof rule,
+                                    .api = "Fetch",
+                                    .count = 1,
+                                    .action = rng_below(&run->rng, 2) ? CAFKA_MOCK_CLOSE
+                                                                      : CAFKA_MOCK_CLOSE_AFTER};
             cafka_mock_rule_add(run->mock, &rule, NULL, NULL);
         }
     }
     for (int i = 0; i < RECORDS; i++)
         if (run->acknowledged[i] && !seen[i])
-            fail_msg("seed %llu: record %d was acknowledged and is not there", (unsigned long long)run->seed, i);
+            fail_msg("seed %llu: record %d was acknowledged and is not there",
+                     (unsigned long long)run->seed, i);
     close_consumer(consumer);
 }
 

@@ -123,12 +123,12 @@ static int64_t other_number(int64_t old, int64_t low, int64_t high)
     return made < low || made > high ? low : made;
 }
 
-#define CHANGE(type, low, high)                                  \
-    do {                                                         \
-        type value;                                              \
-        memcpy(&value, member, sizeof value);                    \
+#define CHANGE(type, low, high) \
+    do { \
+        type value; \
+        memcpy(&value, member, sizeof value); \
         value = (type)other_number((int64_t)value, (low), (high)); \
-        memcpy(member, &value, sizeof value);                    \
+        memcpy(member, &value, sizeof value); \
     } while (0)
 
 /* Turned bits, a cut, or twice the same; now and then with a checksum that is right again. */
@@ -144,7 +144,10 @@ static void change_records(char *member)
         memcpy(copy, records.data, size);
     switch (below(6)) {
     case 0: size = size ? below((unsigned)size) : 0; break;
-    case 1: memcpy(copy + size, copy, size); size *= 2; break;
+    case 1:
+        memcpy(copy + size, copy, size);
+        size *= 2;
+        break;
     case 2: rng_fill(&liar.rng, copy, size = below(64)); break;
     default:
         for (unsigned n = below(6) + 1; size && n; n--)
@@ -162,7 +165,8 @@ static void change_records(char *member)
 
 static void change_text(char *member, bool nullable)
 {
-    static const char *const texts[] = {"", "orders", "other", "localhost", "256.1.1.1", "127.0.0.1", "a\nb", "\xff\xfe"};
+    static const char *const texts[] = {"",          "orders",    "other", "localhost",
+                                        "256.1.1.1", "127.0.0.1", "a\nb",  "\xff\xfe"};
     struct str text = {NULL, 0};
     if (!nullable || below(4)) {
         text = str_of(texts[below(8)]);
@@ -214,7 +218,9 @@ static void change_site(const struct site *site, int version)
     case FIELD_INT32: CHANGE(int32_t, INT32_MIN, INT32_MAX); break;
     case FIELD_UINT32: CHANGE(uint32_t, 0, UINT32_MAX); break;
     case FIELD_INT64: CHANGE(int64_t, INT64_MIN, INT64_MAX); break;
-    case FIELD_UUID: below(2) ? rng_fill(&liar.rng, member, 16) : (void)memset(member, 0, 16); break;
+    case FIELD_UUID:
+        below(2) ? rng_fill(&liar.rng, member, 16) : (void)memset(member, 0, 16);
+        break;
     case FIELD_STRING: change_text(member, field_nullable(f, version)); break;
     case FIELD_RECORDS: change_records(member); break;
     default: break;
@@ -229,7 +235,8 @@ static bool tell_lies(const struct api *api, int version, const uint8_t *frame, 
     arena_reset(&liar.arena);
     void *body = arena_alloc(&liar.arena, message_struct_size(api->response));
     if (!body || response_head_decode(api, version, bytes_of(frame, size), &id, &used, NULL) ||
-        message_decode(api->response, version, bytes_of(frame + used, size - used), &liar.arena, body, NULL, NULL))
+        message_decode(api->response, version, bytes_of(frame + used, size - used), &liar.arena,
+                       body, NULL, NULL))
         return false;
     for (unsigned n = below(3) + 1; n; n--) {
         liar.site_count = 0; /* listed anew: what was changed may be gone */
@@ -262,7 +269,8 @@ static bool take_expected(struct wire *w, int32_t id, int16_t *key, int16_t *ver
             continue;
         *key = w->expected[i].key;
         *version = w->expected[i].version;
-        memmove(&w->expected[i], &w->expected[i + 1], (w->expected_count - i - 1) * sizeof w->expected[0]);
+        memmove(&w->expected[i], &w->expected[i + 1],
+                (w->expected_count - i - 1) * sizeof w->expected[0]);
         w->expected_count--;
         return true;
     }
@@ -283,9 +291,7 @@ static void damage(struct wire *w, uint8_t *frame, size_t size)
         store_be32(frame, (uint32_t)rng_next(&liar.rng));
         give_frame(w, frame, size);
         break;
-    case 2: /* cut, and the size says so */
-        give_frame(w, frame, below((unsigned)size));
-        break;
+    case 2: /* cut, and the size says so */ give_frame(w, frame, below((unsigned)size)); break;
     case 3:
         store_be32(head, sizes[below(7)]);
         give(w, head, 4);
@@ -310,8 +316,7 @@ static void damage(struct wire *w, uint8_t *frame, size_t size)
         give_frame(w, noise, sizeof noise);
         give_frame(w, frame, size);
         break;
-    default: /* it never comes */
-        break;
+    default: /* it never comes */ break;
     }
 }
 
@@ -468,15 +473,15 @@ static void in_time(const char *what, int64_t since_ms, int64_t limit_ms)
 {
     int64_t took = now_ms() - since_ms;
     if (took > limit_ms + SLACK_MS)
-        fail_msg("seed %llu: %s took %lld ms of %lld", (unsigned long long)liar.seed, what, (long long)took,
-                 (long long)limit_ms);
+        fail_msg("seed %llu: %s took %lld ms of %lld", (unsigned long long)liar.seed, what,
+                 (long long)took, (long long)limit_ms);
 }
 
 static void an_error_has_a_text(const char *what, int rc, const cafka_error *err)
 {
     if (rc && (err->code != rc || !err->message[0]))
-        fail_msg("seed %llu: %s: result %d, error %d \"%s\"", (unsigned long long)liar.seed, what, rc, err->code,
-                 err->message);
+        fail_msg("seed %llu: %s: result %d, error %d \"%s\"", (unsigned long long)liar.seed, what,
+                 rc, err->code, err->message);
 }
 
 static cafka_config *lied_to(cafka_mock *mock, const char *properties)
@@ -497,10 +502,11 @@ static void count_report(cafka_producer *producer, cafka_delivery *delivery, voi
 
 static void produce(cafka_mock *mock)
 {
-    static const char *const properties[] = {
-        "max.block.ms=2000\nlinger.ms=5", "max.block.ms=2000\nacks=1\nenable.idempotence=false",
-        "max.block.ms=2000\nacks=0\nenable.idempotence=false", "max.block.ms=2000\ncompression.type=lz4",
-        "max.block.ms=2000\ndelivery.timeout.ms=4000\nrequest.timeout.ms=1000\nlinger.ms=0"};
+    static const char *const properties[] =
+        {"max.block.ms=2000\nlinger.ms=5", "max.block.ms=2000\nacks=1\nenable.idempotence=false",
+         "max.block.ms=2000\nacks=0\nenable.idempotence=false",
+         "max.block.ms=2000\ncompression.type=lz4",
+         "max.block.ms=2000\ndelivery.timeout.ms=4000\nrequest.timeout.ms=1000\nlinger.ms=0"};
     int reports[RECORDS] = {0};
     bool accepted[RECORDS] = {false};
     cafka_config *config = lied_to(mock, properties[below(5)]);
@@ -512,7 +518,9 @@ static void produce(cafka_mock *mock)
     for (intptr_t i = 0; i < RECORDS; i++) {
         char value[300];
         memset(value, 'a' + (int)i % 26, sizeof value);
-        cafka_record record = {.topic = below(30) ? "orders" : "other", .value = value, .value_size = below(300),
+        cafka_record record = {.topic = below(30) ? "orders" : "other",
+                               .value = value,
+                               .value_size = below(300),
                                .opaque = (void *)i};
         int64_t since = now_ms();
         int rc = cafka_producer_send(producer, &record, &err);
@@ -532,8 +540,8 @@ static void produce(cafka_mock *mock)
     cafka_producer_free(producer);
     for (int i = 0; i < RECORDS; i++)
         if (reports[i] != accepted[i])
-            fail_msg("seed %llu: record %d: accepted %d, reports %d", (unsigned long long)liar.seed, i, accepted[i],
-                     reports[i]);
+            fail_msg("seed %llu: record %d: accepted %d, reports %d", (unsigned long long)liar.seed,
+                     i, accepted[i], reports[i]);
 }
 
 static void read_fetch(cafka_consumer *consumer, cafka_fetch *fetch)
@@ -552,23 +560,27 @@ static void read_fetch(cafka_consumer *consumer, cafka_fetch *fetch)
     if (rc != CAFKA_END) {
         an_error_has_a_text("next", rc, &err);
         if (below(2))
-            (void)cafka_consumer_seek(consumer, "orders", (int32_t)below(PARTITIONS), (int64_t)below(20), NULL);
+            (void)cafka_consumer_seek(consumer, "orders", (int32_t)below(PARTITIONS),
+                                      (int64_t)below(20), NULL);
     }
     cafka_fetch_free(fetch);
 }
 
 static void consume(cafka_mock *mock)
 {
-    static const char *const properties[] = {
-        "auto.offset.reset=earliest", "auto.offset.reset=none", "auto.offset.reset=latest\nisolation.level=read_committed",
-        "auto.offset.reset=earliest\ncheck.crcs=false\nfetch.max.bytes=2000\nmetadata.max.age.ms=100"};
+    static const char *const properties[] =
+        {"auto.offset.reset=earliest", "auto.offset.reset=none",
+         "auto.offset.reset=latest\nisolation.level=read_committed",
+         "auto.offset.reset=earliest\ncheck.crcs=false\nfetch.max.bytes=2000\nmetadata.max.age.ms=100"};
     cafka_config *config = lied_to(mock, properties[below(4)]);
     cafka_consumer *consumer;
     cafka_error err = {0};
     assert_int_equal(cafka_consumer_new(&consumer, config, &err), CAFKA_OK);
     cafka_config_free(config);
     for (int32_t p = 0; p < PARTITIONS; p++) {
-        cafka_position at = {.topic = "orders", .partition = p, .flags = CAFKA_POSITION_OFFSET,
+        cafka_position at = {.topic = "orders",
+                             .partition = p,
+                             .flags = CAFKA_POSITION_OFFSET,
                              .offset = below(2) ? CAFKA_OFFSET_BEGINNING : (int64_t)below(10)};
         assert_int_equal(cafka_consumer_assign_add(consumer, &at, 1, &err), CAFKA_OK);
     }
@@ -583,7 +595,8 @@ static void consume(cafka_mock *mock)
     }
     cafka_position query = {.topic = "orders", .partition = 1, .timestamp_ms = CAFKA_OFFSET_END};
     int64_t since = now_ms();
-    an_error_has_a_text("offsets", cafka_consumer_end_offsets(consumer, &query, 1, 1000, &err), &err);
+    an_error_has_a_text("offsets", cafka_consumer_end_offsets(consumer, &query, 1, 1000, &err),
+                        &err);
     in_time("asking for offsets", since, 1000);
     since = now_ms();
     an_error_has_a_text("close", cafka_consumer_close(consumer, CLOSE_MS, &err), &err);
@@ -602,11 +615,13 @@ static void administrate(cafka_mock *mock)
     assert_int_equal(cafka_admin_new(&admin, config, &err), CAFKA_OK);
     cafka_config_free(config);
     int64_t since = now_ms();
-    an_error_has_a_text("describe topics", cafka_admin_describe_topics(admin, names, 2, 1000, &list, &err), &err);
+    an_error_has_a_text("describe topics",
+                        cafka_admin_describe_topics(admin, names, 2, 1000, &list, &err), &err);
     in_time("describing topics", since, 1000);
     cafka_topic_list_free(list);
     since = now_ms();
-    an_error_has_a_text("describe cluster", cafka_admin_describe_cluster(admin, 1000, &info, &err), &err);
+    an_error_has_a_text("describe cluster", cafka_admin_describe_cluster(admin, 1000, &info, &err),
+                        &err);
     in_time("describing the cluster", since, 1000);
     cafka_cluster_info_free(info);
     since = now_ms();
@@ -647,8 +662,8 @@ static void run_seed(uint64_t seed)
     administrate(mock);
     int64_t seconds = (now_ms() - since) / 1000 + 1;
     if (liar.requests > seconds * PER_SECOND)
-        fail_msg("seed %llu: %lld requests in %lld s", (unsigned long long)seed, (long long)liar.requests,
-                 (long long)seconds);
+        fail_msg("seed %llu: %lld requests in %lld s", (unsigned long long)seed,
+                 (long long)liar.requests, (long long)seconds);
     for (int i = 0; i < WIRES; i++)
         end_wire(liar.wires[i].handle);
     cafka_mock_free(mock);

@@ -120,7 +120,8 @@ static void polite_peer_is_answered(struct attack *a, uint16_t port)
     request.topics = &topic;
     request.topics_count = 1;
     const struct api *api = api_find(API_METADATA);
-    assert_int_equal(request_encode(api, VERSION, ID, str_of("polite"), &request, &a->out, NULL), CAFKA_OK);
+    assert_int_equal(request_encode(api, VERSION, ID, str_of("polite"), &request, &a->out, NULL),
+                     CAFKA_OK);
     int handle = dial(a, port);
     assert_true(send_all(a, handle, a->out.bytes.data, a->out.bytes.size, PATIENCE_MS));
     if (!receive(a, handle, head, 4))
@@ -131,11 +132,13 @@ static void polite_peer_is_answered(struct attack *a, uint16_t port)
     assert_true(receive(a, handle, frame, size));
     int32_t id;
     size_t used;
-    assert_int_equal(response_head_decode(api, VERSION, bytes_of(frame, size), &id, &used, NULL), CAFKA_OK);
+    assert_int_equal(response_head_decode(api, VERSION, bytes_of(frame, size), &id, &used, NULL),
+                     CAFKA_OK);
     assert_int_equal(id, ID);
     arena_reset(&a->arena);
-    assert_int_equal(message_decode(api->response, VERSION, bytes_of(frame + used, size - used), &a->arena,
-                                    &response, NULL, NULL), CAFKA_OK);
+    assert_int_equal(message_decode(api->response, VERSION, bytes_of(frame + used, size - used),
+                                    &a->arena, &response, NULL, NULL),
+                     CAFKA_OK);
     assert_int_equal(response.topics_count, 1);
     if (!response.topics[0].error_code)
         a->topic_id = response.topics[0].topic_id;
@@ -147,7 +150,8 @@ static void polite_peer_is_answered(struct attack *a, uint16_t port)
 
 static struct str some_name(struct attack *a, struct str random)
 {
-    static const char *const names[] = {"orders", "compacted", "new", "..", "", "a/b", "__consumer_offsets", "x\001y"};
+    static const char *const names[] = {"orders", "compacted",          "new",   "..", "",
+                                        "a/b",    "__consumer_offsets", "x\001y"};
     unsigned at = below(a, 14);
     if (at >= 11)
         return random;
@@ -169,10 +173,13 @@ static int64_t some_offset(struct attack *a)
 /* A batch of version 2 that says it holds one empty record, with a few bits turned. */
 static struct records some_batch(struct attack *a)
 {
-    static const uint8_t one[] = {
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 56, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 1, 0x77, 0, 0, 0, 0, 0, 0, 1, 0x77, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 12, 0, 0, 0, 1, 1, 0};
+    static const uint8_t one[] = {0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+                                  0,    56,   0,    0,    0,    0,    2,    0,    0,    0,
+                                  0,    0,    0,    0,    0,    0,    0,    0,    0,    1,
+                                  0x77, 0,    0,    0,    0,    0,    0,    1,    0x77, 0,
+                                  0,    0,    0,    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                  0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0,    0,    0,
+                                  1,    12,   0,    0,    0,    1,    1,    0};
     uint8_t *batch = arena_alloc(&a->arena, sizeof one);
     assert_non_null(batch);
     memcpy(batch, one, sizeof one);
@@ -180,7 +187,8 @@ static struct records some_batch(struct attack *a)
         batch[below(a, sizeof one)] ^= (uint8_t)(1u << below(a, 8));
     if (below(a, 4))
         store_be32(batch + 17, crc32c(0, batch + 21, sizeof one - 21));
-    return (struct records){.data = batch, .size = sizeof one - (below(a, 8) ? 0 : below(a, sizeof one))};
+    return (struct records){.data = batch,
+                            .size = sizeof one - (below(a, 8) ? 0 : below(a, sizeof one))};
 }
 
 static void aim_produce(struct attack *a, struct produce_request *r)
@@ -277,8 +285,10 @@ static void aim_create_topics(struct attack *a, struct create_topics_request *r)
         if (below(a, 2))
             topic->configs_count = 0;
         for (int32_t i = 0; i < topic->configs_count; i++) {
-            static const char *const names[] = {"segment.bytes", "cleanup.policy", "retention.ms", "max.message.bytes"};
-            static const char *const values[] = {"-1", "0", "compact,delete", "99999999999999999999", "", "1048576"};
+            static const char *const names[] = {"segment.bytes", "cleanup.policy", "retention.ms",
+                                                "max.message.bytes"};
+            static const char *const values[] =
+                {"-1", "0", "compact,delete", "99999999999999999999", "", "1048576"};
             topic->configs[i].name = str_of(names[below(a, 4)]);
             topic->configs[i].value = str_of(values[below(a, 6)]);
         }
@@ -301,8 +311,10 @@ static void aim_alter_configs(struct attack *a, struct incremental_alter_configs
         r->resources[i].resource_type = (int8_t)(1 << below(a, 5));
         r->resources[i].resource_name = some_name(a, r->resources[i].resource_name);
         for (int32_t c = 0; c < r->resources[i].configs_count; c++) {
-            static const char *const names[] = {"segment.bytes", "cleanup.policy", "retention.ms", "log.dirs", "listeners"};
-            static const char *const values[] = {"-1", "0", "compact", "18446744073709551616", "", ",,", "14"};
+            static const char *const names[] = {"segment.bytes", "cleanup.policy", "retention.ms",
+                                                "log.dirs", "listeners"};
+            static const char *const values[] = {"-1", "0",  "compact", "18446744073709551616",
+                                                 "",   ",,", "14"};
             r->resources[i].configs[c].name = str_of(names[below(a, 5)]);
             r->resources[i].configs[c].config_operation = (int8_t)((int)below(a, 6) - 1);
             r->resources[i].configs[c].value = str_of(values[below(a, 7)]);
@@ -330,10 +342,19 @@ static void aim(struct attack *a, int key, void *body)
 /* Half of them are requests that do something. */
 static const struct api *some_api(struct attack *a)
 {
-    static const int keys[] = {API_PRODUCE, API_FETCH, API_LIST_OFFSETS, API_METADATA, API_CREATE_TOPICS,
-                               API_DELETE_TOPICS, API_DELETE_RECORDS, API_CREATE_PARTITIONS,
-                               API_DESCRIBE_CONFIGS, API_INCREMENTAL_ALTER_CONFIGS, API_ALTER_CONFIGS,
-                               API_OFFSET_FOR_LEADER_EPOCH, API_DESCRIBE_TOPIC_PARTITIONS};
+    static const int keys[] = {API_PRODUCE,
+                               API_FETCH,
+                               API_LIST_OFFSETS,
+                               API_METADATA,
+                               API_CREATE_TOPICS,
+                               API_DELETE_TOPICS,
+                               API_DELETE_RECORDS,
+                               API_CREATE_PARTITIONS,
+                               API_DESCRIBE_CONFIGS,
+                               API_INCREMENTAL_ALTER_CONFIGS,
+                               API_ALTER_CONFIGS,
+                               API_OFFSET_FOR_LEADER_EPOCH,
+                               API_DESCRIBE_TOPIC_PARTITIONS};
     if (below(a, 2))
         return api_find(keys[below(a, sizeof keys / sizeof *keys)]);
     return api_find((int)below(a, API_KEY_COUNT));
@@ -374,7 +395,8 @@ static void damage(struct attack *a)
         break;
     case 1: /* in the body, where counts are */
         for (int i = 0; i < 4; i++)
-            data[4 + below(a, (unsigned)size - 4)] = (uint8_t)(below(a, 2) ? 0xff : rng_next(&a->rng));
+            data[4 + below(a, (unsigned)size - 4)] =
+                (uint8_t)(below(a, 2) ? 0xff : rng_next(&a->rng));
         break;
     case 2: /* cut, and the size says so */
         if (size > 12) {
@@ -426,8 +448,12 @@ static void random_requests_leave_the_cluster_well(void **state)
     static const char *const topics[] = {"orders:4", "compacted:2:3:cleanup.policy=compact"};
     struct attack a = {.real = getenv("CAFKA_REAL") != NULL};
     cafka_error err = {0};
-    cafka_mock_options options = {.size = sizeof options, .brokers = BROKERS, .simulated = !a.real, .seed = 1,
-                                  .topics = topics, .topic_count = 2};
+    cafka_mock_options options = {.size = sizeof options,
+                                  .brokers = BROKERS,
+                                  .simulated = !a.real,
+                                  .seed = 1,
+                                  .topics = topics,
+                                  .topic_count = 2};
     if (cafka_mock_new(&a.mock, &options, &err))
         fail_msg("no cluster: %s", err.message);
     a.env = cafka_mock_env(a.mock);

@@ -22,7 +22,10 @@ static struct scene *open_scene(unsigned mode)
     static const char *const topics[] = {"orders:3"};
     static struct scene s;
     cafka_error err = {0};
-    cafka_mock_options options = {.size = sizeof options, .brokers = 2, .topics = topics, .topic_count = 1};
+    cafka_mock_options options = {.size = sizeof options,
+                                  .brokers = 2,
+                                  .topics = topics,
+                                  .topic_count = 1};
     s = (struct scene){0};
     if (cafka_mock_new(&s.mock, &options, &err) || cafka_loop_new(&s.loop, mode, &err))
         fail_msg("no scene: %s", err.message);
@@ -165,7 +168,8 @@ static void external_loop_is_run_by_an_application_s_poll(void **state)
         int64_t timeout_ms = cafka_loop_timeout_ms(s->loop);
         if (fd.fd < 0) /* the poll() backend has none to embed */
             timeout_ms = 1;
-        assert_true(poll(&fd, fd.fd >= 0, timeout_ms > PATIENCE_MS ? PATIENCE_MS : (int)timeout_ms) >= 0);
+        assert_true(
+            poll(&fd, fd.fd >= 0, timeout_ms > PATIENCE_MS ? PATIENCE_MS : (int)timeout_ms) >= 0);
         if (cafka_loop_run(s->loop, 0, &err))
             fail_msg("loop: %s", err.message);
         (void)cafka_dispatch(cafka_producer_client(producer), 0);

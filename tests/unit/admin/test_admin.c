@@ -45,7 +45,7 @@ struct fixture {
     int16_t refusal;
     int times;
     int32_t throttle_ms;
-    int controller_is_old; /* answers of broker 1 are NOT_CONTROLLER */
+    int controller_is_old;   /* answers of broker 1 are NOT_CONTROLLER */
     int items[16], requests; /* how many items each request had */
     int32_t asked[16];       /* which broker it went to */
     bool silent;             /* answers with no items */
@@ -76,15 +76,16 @@ static void note_request(struct fixture *f, struct script_broker *broker, int it
     f->items[f->requests++] = items;
 }
 
-static void decode(const struct message *m, int version, struct bytes body, struct arena *arena, void *out)
+static void decode(const struct message *m, int version, struct bytes body, struct arena *arena,
+                   void *out)
 {
     cafka_error err = {0};
     if (message_decode(m, version, body, arena, out, NULL, &err))
         fail_msg("%s", err.message);
 }
 
-static void answer_create(struct fixture *f, struct script_broker *broker, int version, struct bytes body,
-                          struct arena *arena, struct create_topics_response *r)
+static void answer_create(struct fixture *f, struct script_broker *broker, int version,
+                          struct bytes body, struct arena *arena, struct create_topics_response *r)
 {
     struct create_topics_request q;
     decode(&create_topics_request_message, version, body, arena, &q);
@@ -100,14 +101,15 @@ static void answer_create(struct fixture *f, struct script_broker *broker, int v
         t->error_message = reason(t->error_code);
         if (t->error_code == ERR_THROTTLING_QUOTA_EXCEEDED)
             r->throttle_time_ms = f->throttle_ms;
-        snprintf(f->seen, sizeof f->seen, "%.*s %d %d %d:%d:%d", STR_ARG(t->name), q.topics[i].num_partitions,
-                 q.topics[i].replication_factor, q.topics[i].assignments_count, q.topics[i].configs_count,
+        snprintf(f->seen, sizeof f->seen, "%.*s %d %d %d:%d:%d", STR_ARG(t->name),
+                 q.topics[i].num_partitions, q.topics[i].replication_factor,
+                 q.topics[i].assignments_count, q.topics[i].configs_count,
                  q.topics[i].assignments_count > 1 ? q.topics[i].assignments[1].broker_ids[0] : -1);
     }
 }
 
-static void answer_delete(struct fixture *f, struct script_broker *broker, int version, struct bytes body,
-                          struct arena *arena, struct delete_topics_response *r)
+static void answer_delete(struct fixture *f, struct script_broker *broker, int version,
+                          struct bytes body, struct arena *arena, struct delete_topics_response *r)
 {
     struct delete_topics_request q;
     decode(&delete_topics_request_message, version, body, arena, &q);
@@ -115,15 +117,17 @@ static void answer_delete(struct fixture *f, struct script_broker *broker, int v
     note_request(f, broker, count);
     r->responses = arena_calloc(arena, ITEMS, sizeof *r->responses);
     for (int i = 0; i < count; i++) {
-        struct delete_topics_response_deletable_topic_result *t = &r->responses[r->responses_count++];
+        struct delete_topics_response_deletable_topic_result *t =
+            &r->responses[r->responses_count++];
         delete_topics_response_deletable_topic_result_init(t);
         t->name = version >= 6 ? q.topics[i].name : q.topic_names[i];
         t->error_code = code_for(f, broker, t->name);
     }
 }
 
-static void answer_partitions(struct fixture *f, struct script_broker *broker, int version, struct bytes body,
-                              struct arena *arena, struct create_partitions_response *r)
+static void answer_partitions(struct fixture *f, struct script_broker *broker, int version,
+                              struct bytes body, struct arena *arena,
+                              struct create_partitions_response *r)
 {
     struct create_partitions_request q;
     decode(&create_partitions_request_message, version, body, arena, &q);
@@ -131,7 +135,8 @@ static void answer_partitions(struct fixture *f, struct script_broker *broker, i
     f->validate_only = q.validate_only;
     r->results = arena_calloc(arena, ITEMS, sizeof *r->results);
     for (int i = 0; i < q.topics_count; i++) {
-        struct create_partitions_response_create_partitions_topic_result *t = &r->results[r->results_count++];
+        struct create_partitions_response_create_partitions_topic_result *t =
+            &r->results[r->results_count++];
         create_partitions_response_create_partitions_topic_result_init(t);
         t->name = q.topics[i].name;
         t->error_code = code_for(f, broker, t->name);
@@ -140,15 +145,17 @@ static void answer_partitions(struct fixture *f, struct script_broker *broker, i
     }
 }
 
-static void answer_configs(struct fixture *f, struct script_broker *broker, int version, struct bytes body,
-                           struct arena *arena, struct describe_configs_response *r)
+static void answer_configs(struct fixture *f, struct script_broker *broker, int version,
+                           struct bytes body, struct arena *arena,
+                           struct describe_configs_response *r)
 {
     struct describe_configs_request q;
     decode(&describe_configs_request_message, version, body, arena, &q);
     note_request(f, broker, q.resources_count);
     r->results = arena_calloc(arena, ITEMS, sizeof *r->results);
     for (int i = 0; i < q.resources_count; i++) {
-        struct describe_configs_response_describe_configs_result *t = &r->results[r->results_count++];
+        struct describe_configs_response_describe_configs_result *t =
+            &r->results[r->results_count++];
         describe_configs_response_describe_configs_result_init(t);
         t->resource_type = q.resources[i].resource_type;
         t->resource_name = q.resources[i].resource_name;
@@ -170,8 +177,9 @@ static void answer_configs(struct fixture *f, struct script_broker *broker, int 
     }
 }
 
-static void answer_alter(struct fixture *f, struct script_broker *broker, int version, struct bytes body,
-                         struct arena *arena, struct incremental_alter_configs_response *r)
+static void answer_alter(struct fixture *f, struct script_broker *broker, int version,
+                         struct bytes body, struct arena *arena,
+                         struct incremental_alter_configs_response *r)
 {
     struct incremental_alter_configs_request q;
     decode(&incremental_alter_configs_request_message, version, body, arena, &q);
@@ -188,20 +196,23 @@ static void answer_alter(struct fixture *f, struct script_broker *broker, int ve
         t->error_message = reason(t->error_code);
         for (int k = 0; k < q.resources[i].configs_count; k++) {
             size_t used = strlen(f->seen);
-            snprintf(f->seen + used, sizeof f->seen - used, "%.*s %d %.*s=%.*s;", STR_ARG(t->resource_name),
-                     q.resources[i].configs[k].config_operation, STR_ARG(q.resources[i].configs[k].name),
+            snprintf(f->seen + used, sizeof f->seen - used, "%.*s %d %.*s=%.*s;",
+                     STR_ARG(t->resource_name), q.resources[i].configs[k].config_operation,
+                     STR_ARG(q.resources[i].configs[k].name),
                      STR_ARG(q.resources[i].configs[k].value));
         }
     }
 }
 
-static void answer_cluster(struct fixture *f, struct arena *arena, struct describe_cluster_response *r)
+static void answer_cluster(struct fixture *f, struct arena *arena,
+                           struct describe_cluster_response *r)
 {
     r->cluster_id = str_of("script");
     r->controller_id = 1;
     r->brokers = arena_calloc(arena, BROKERS, sizeof *r->brokers);
     for (int i = BROKERS; i > 0; i--) { /* in an order that is not theirs */
-        struct describe_cluster_response_describe_cluster_broker *b = &r->brokers[r->brokers_count++];
+        struct describe_cluster_response_describe_cluster_broker *b =
+            &r->brokers[r->brokers_count++];
         describe_cluster_response_describe_cluster_broker_init(b);
         b->broker_id = i;
         b->host = str_of("127.0.0.1");
@@ -210,8 +221,8 @@ static void answer_cluster(struct fixture *f, struct arena *arena, struct descri
     }
 }
 
-static void answer_offsets(struct fixture *f, struct script_broker *broker, int version, struct bytes body,
-                           struct arena *arena, struct list_offsets_response *r)
+static void answer_offsets(struct fixture *f, struct script_broker *broker, int version,
+                           struct bytes body, struct arena *arena, struct list_offsets_response *r)
 {
     struct list_offsets_request q;
     decode(&list_offsets_request_message, version, body, arena, &q);
@@ -223,18 +234,22 @@ static void answer_offsets(struct fixture *f, struct script_broker *broker, int 
         t->name = q.topics[i].name;
         t->partitions = arena_calloc(arena, SCRIPT_PARTITIONS, sizeof *t->partitions);
         for (int k = 0; k < q.topics[i].partitions_count; k++) {
-            struct list_offsets_response_list_offsets_partition_response *p = &t->partitions[t->partitions_count++];
+            struct list_offsets_response_list_offsets_partition_response *p =
+                &t->partitions[t->partitions_count++];
             list_offsets_response_list_offsets_partition_response_init(p);
             p->partition_index = q.topics[i].partitions[k].partition_index;
             bool leads = false;
             for (int n = 0; n < f->cluster.topic_count; n++)
                 if (str_is(t->name, f->cluster.topics[n].name))
                     leads = f->cluster.topics[n].leader[p->partition_index] == broker->id;
-            p->error_code = leads ? code_for(f, broker, t->name) : (int16_t)ERR_NOT_LEADER_OR_FOLLOWER;
+            p->error_code =
+                leads ? code_for(f, broker, t->name) : (int16_t)ERR_NOT_LEADER_OR_FOLLOWER;
             if (p->error_code)
                 continue;
             int64_t time_ms = q.topics[i].partitions[k].timestamp;
-            p->offset = time_ms == CAFKA_TIME_EARLIEST ? 0 : 100 + p->partition_index + 1000 * q.isolation_level;
+            p->offset = time_ms == CAFKA_TIME_EARLIEST
+                            ? 0
+                            : 100 + p->partition_index + 1000 * q.isolation_level;
             if (version == 0) {
                 p->old_style_offsets = arena_calloc(arena, 1, sizeof *p->old_style_offsets);
                 p->old_style_offsets[0] = p->offset;
@@ -245,18 +260,30 @@ static void answer_offsets(struct fixture *f, struct script_broker *broker, int 
     }
 }
 
-static bool on_request(struct script_broker *broker, const struct request_head *head, struct bytes body,
-                       struct arena *arena, void *response, void *user)
+static bool on_request(struct script_broker *broker, const struct request_head *head,
+                       struct bytes body, struct arena *arena, void *response, void *user)
 {
     struct fixture *f = user;
     switch (head->api_key) {
-    case API_CREATE_TOPICS: answer_create(f, broker, head->api_version, body, arena, response); break;
-    case API_DELETE_TOPICS: answer_delete(f, broker, head->api_version, body, arena, response); break;
-    case API_CREATE_PARTITIONS: answer_partitions(f, broker, head->api_version, body, arena, response); break;
-    case API_DESCRIBE_CONFIGS: answer_configs(f, broker, head->api_version, body, arena, response); break;
-    case API_INCREMENTAL_ALTER_CONFIGS: answer_alter(f, broker, head->api_version, body, arena, response); break;
+    case API_CREATE_TOPICS:
+        answer_create(f, broker, head->api_version, body, arena, response);
+        break;
+    case API_DELETE_TOPICS:
+        answer_delete(f, broker, head->api_version, body, arena, response);
+        break;
+    case API_CREATE_PARTITIONS:
+        answer_partitions(f, broker, head->api_version, body, arena, response);
+        break;
+    case API_DESCRIBE_CONFIGS:
+        answer_configs(f, broker, head->api_version, body, arena, response);
+        break;
+    case API_INCREMENTAL_ALTER_CONFIGS:
+        answer_alter(f, broker, head->api_version, body, arena, response);
+        break;
     case API_DESCRIBE_CLUSTER: answer_cluster(f, arena, response); break;
-    case API_LIST_OFFSETS: answer_offsets(f, broker, head->api_version, body, arena, response); break;
+    case API_LIST_OFFSETS:
+        answer_offsets(f, broker, head->api_version, body, arena, response);
+        break;
     default: break;
     }
     return true;
@@ -334,8 +361,9 @@ static void what_is_not_said_about_a_topic_the_brokers_decide(void **state)
 {
     struct fixture *f = *state;
     cafka_new_topic topic = new_topic("t", 0, 0);
-    assert_int_equal(
-        cafka_admin_create_topics(f->admin, &topic, 1, CAFKA_VALIDATE_ONLY, -1, NULL, &f->err), 0);
+    assert_int_equal(cafka_admin_create_topics(f->admin, &topic, 1, CAFKA_VALIDATE_ONLY, -1, NULL,
+                                               &f->err),
+                     0);
     assert_string_equal(f->seen, "t -1 -1 0:0:-1");
     assert_true(f->validate_only);
 }
@@ -365,7 +393,8 @@ static void each_topic_has_its_own_error(void **state)
     assert_int_equal(errors[0].code, 0);
     assert_int_equal(errors[1].code, rc);
     assert_int_equal(errors[2].code, 0);
-    assert_string_equal(errors[1].message, "topic b: TOPIC_ALREADY_EXISTS: because the test says so");
+    assert_string_equal(errors[1].message,
+                        "topic b: TOPIC_ALREADY_EXISTS: because the test says so");
     assert_int_equal(f->requests, 1);
 }
 
@@ -390,7 +419,8 @@ static void a_controller_that_moved_is_followed(void **state)
     struct fixture *f = *state;
     const char *name = "t";
     cafka_cluster_info *info;
-    assert_int_equal(cafka_admin_describe_cluster(f->admin, -1, &info, &f->err), 0); /* broker 1 is known */
+    assert_int_equal(cafka_admin_describe_cluster(f->admin, -1, &info, &f->err),
+                     0); /* broker 1 is known */
     cafka_cluster_info_free(info);
     f->controller_is_old = 1;
     f->cluster.controller = 3;
@@ -430,8 +460,9 @@ static void a_topic_grows(void **state)
     struct fixture *f = *state;
     const char *name = "t";
     int32_t count = 24;
-    assert_int_equal(
-        cafka_admin_create_partitions(f->admin, &name, &count, 1, CAFKA_VALIDATE_ONLY, -1, NULL, &f->err), 0);
+    assert_int_equal(cafka_admin_create_partitions(f->admin, &name, &count, 1, CAFKA_VALIDATE_ONLY,
+                                                   -1, NULL, &f->err),
+                     0);
     assert_string_equal(f->seen, "t 24");
     assert_true(f->validate_only);
 }
@@ -441,7 +472,8 @@ static void a_controller_that_leaves_a_topic_out_is_not_believed(void **state)
     struct fixture *f = *state;
     cafka_new_topic topic = new_topic("t", 1, 1);
     f->silent = true;
-    assert_int_equal(cafka_admin_create_topics(f->admin, &topic, 1, 0, -1, NULL, &f->err), CAFKA_ERR_PROTOCOL);
+    assert_int_equal(cafka_admin_create_topics(f->admin, &topic, 1, 0, -1, NULL, &f->err),
+                     CAFKA_ERR_PROTOCOL);
 }
 
 static void with_nobody_there_the_call_ends_in_time_and_says_why(void **state)
@@ -452,7 +484,8 @@ static void with_nobody_there_the_call_ends_in_time_and_says_why(void **state)
     for (int i = 0; i < BROKERS; i++)
         script_broker_down(&f->cluster.brokers[i]);
     int64_t before = env_now_ms(f->world.env);
-    assert_int_equal(cafka_admin_create_topics(f->admin, &topic, 1, 0, 300, errors, &f->err), CAFKA_ERR_TIMEOUT);
+    assert_int_equal(cafka_admin_create_topics(f->admin, &topic, 1, 0, 300, errors, &f->err),
+                     CAFKA_ERR_TIMEOUT);
     assert_in_range(env_now_ms(f->world.env) - before, 290, 400);
     assert_non_null(strstr(f->err.message, "refused"));
     assert_int_equal(errors[0].code, CAFKA_ERR_TIMEOUT);
@@ -466,13 +499,19 @@ static void wrong_arguments_are_refused(void **state)
     const char *null_name = NULL;
     cafka_resource broker = {CAFKA_RESOURCE_BROKER, "seven"};
     cafka_config_list *list;
-    assert_int_equal(cafka_admin_create_topics(f->admin, &no_name, 1, 0, -1, NULL, &f->err), CAFKA_ERR_ARGUMENT);
-    assert_int_equal(cafka_admin_create_topics(f->admin, &no_size, 1, 0, -1, NULL, &f->err), CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_admin_create_topics(f->admin, &no_name, 1, 0, -1, NULL, &f->err),
+                     CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_admin_create_topics(f->admin, &no_size, 1, 0, -1, NULL, &f->err),
+                     CAFKA_ERR_ARGUMENT);
     assert_int_equal(cafka_admin_create_topics(f->admin, NULL, 0, 0, -1, NULL, &f->err), CAFKA_OK);
-    assert_int_equal(cafka_admin_create_topics(NULL, &no_name, 1, 0, -1, NULL, &f->err), CAFKA_ERR_ARGUMENT);
-    assert_int_equal(cafka_admin_delete_topics(f->admin, &null_name, 1, -1, NULL, &f->err), CAFKA_ERR_ARGUMENT);
-    assert_int_equal(cafka_admin_delete_topics(f->admin, &null_name, 1, -2, NULL, &f->err), CAFKA_ERR_ARGUMENT);
-    assert_int_equal(cafka_admin_describe_configs(f->admin, &broker, 1, -1, &list, &f->err), CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_admin_create_topics(NULL, &no_name, 1, 0, -1, NULL, &f->err),
+                     CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_admin_delete_topics(f->admin, &null_name, 1, -1, NULL, &f->err),
+                     CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_admin_delete_topics(f->admin, &null_name, 1, -2, NULL, &f->err),
+                     CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_admin_describe_configs(f->admin, &broker, 1, -1, &list, &f->err),
+                     CAFKA_ERR_ARGUMENT);
     assert_int_equal(cafka_admin_open(NULL, "", &f->err), CAFKA_ERR_ARGUMENT);
     cafka_admin *admin;
     assert_int_equal(cafka_admin_open(&admin, "no.such=1", &f->err), CAFKA_ERR_CONFIG);
@@ -580,8 +619,10 @@ static void configs_are_changed_a_resource_at_a_time(void **state)
     f->refused = "u";
     f->refusal = ERR_INVALID_CONFIG;
     f->times = 9;
-    assert_int_equal(cafka_admin_alter_configs(f->admin, changes, 4, 0, -1, errors, &f->err), ERR_INVALID_CONFIG);
-    assert_string_equal(f->seen, "t 0 retention.ms=5;t 1 segment.ms=;u 2 cleanup.policy=compact;2 0 x=y;");
+    assert_int_equal(cafka_admin_alter_configs(f->admin, changes, 4, 0, -1, errors, &f->err),
+                     ERR_INVALID_CONFIG);
+    assert_string_equal(f->seen,
+                        "t 0 retention.ms=5;t 1 segment.ms=;u 2 cleanup.policy=compact;2 0 x=y;");
     assert_int_equal(f->items[0], 2);
     assert_int_equal(f->asked[1], 2);
     assert_int_equal(errors[0].code, 0);
@@ -598,7 +639,8 @@ static void a_broker_that_is_not_there_fails_its_changes_only(void **state)
         {{CAFKA_RESOURCE_TOPIC, "t"}, CAFKA_CONFIG_SET_VALUE, "retention.ms", "5"},
     };
     cafka_error errors[2];
-    assert_int_equal(cafka_admin_alter_configs(f->admin, changes, 2, 0, 400, errors, &f->err), CAFKA_ERR_TIMEOUT);
+    assert_int_equal(cafka_admin_alter_configs(f->admin, changes, 2, 0, 400, errors, &f->err),
+                     CAFKA_ERR_TIMEOUT);
     assert_int_equal(errors[0].code, CAFKA_ERR_TIMEOUT);
     (void)errors[1]; /* the time was over before its turn, or it was made */
 }
@@ -619,7 +661,9 @@ static void offsets_are_asked_of_the_leaders(void **state)
     assert_int_equal(queries[1].offset, 101);
     assert_int_equal(queries[2].offset, 0);
     assert_int_equal(f->requests, 2); /* partitions 0 and 3 have the same leader */
-    assert_int_equal(cafka_admin_list_offsets(f->admin, queries, 1, CAFKA_READ_COMMITTED, -1, &f->err), 0);
+    assert_int_equal(cafka_admin_list_offsets(f->admin, queries, 1, CAFKA_READ_COMMITTED, -1,
+                                              &f->err),
+                     0);
     assert_int_equal(queries[0].offset, 1100);
 }
 
@@ -661,7 +705,8 @@ static void old_brokers_answer_in_the_old_style_and_cannot_all(void **state)
     assert_int_equal(cafka_admin_list_offsets(f->admin, &query, 1, 0, -1, &f->err), 0);
     assert_int_equal(query.offset, 100);
     query.time_ms = CAFKA_TIME_MAX;
-    assert_int_equal(cafka_admin_list_offsets(f->admin, &query, 1, 0, -1, &f->err), CAFKA_ERR_UNSUPPORTED);
+    assert_int_equal(cafka_admin_list_offsets(f->admin, &query, 1, 0, -1, &f->err),
+                     CAFKA_ERR_UNSUPPORTED);
 }
 
 /* --- the end --- */
@@ -672,7 +717,8 @@ static void a_closed_client_takes_no_calls(void **state)
     const char *name = "t";
     assert_int_equal(cafka_admin_close(f->admin, -1, &f->err), 0);
     assert_int_equal(cafka_admin_close(f->admin, 0, &f->err), 0);
-    assert_int_equal(cafka_admin_delete_topics(f->admin, &name, 1, -1, NULL, &f->err), CAFKA_ERR_CLOSED);
+    assert_int_equal(cafka_admin_delete_topics(f->admin, &name, 1, -1, NULL, &f->err),
+                     CAFKA_ERR_CLOSED);
     cafka_admin_free(NULL);
 }
 

@@ -165,9 +165,12 @@ void client_decode(struct client *c, int key, int version, struct arena *arena, 
     memcpy(copy, c->bytes + 4, size);
     memmove(c->bytes, c->bytes + 4 + size, c->size - 4 - size);
     c->size -= 4 + size;
-    assert_int_equal(response_head_decode(api, version, bytes_of(copy, size), &correlation, &head, &err), 0);
+    assert_int_equal(response_head_decode(api, version, bytes_of(copy, size), &correlation, &head,
+                                          &err),
+                     0);
     assert_int_equal(correlation, 1);
-    if (message_decode(api->response, version, bytes_of(copy + head, size - head), arena, out, NULL, &err))
+    if (message_decode(api->response, version, bytes_of(copy + head, size - head), arena, out, NULL,
+                       &err))
         fail_msg("%s", err.message);
 }
 

@@ -29,7 +29,7 @@ struct cluster_fixture {
 void fixture_start(struct cluster_fixture *f, const char *properties);
 void fixture_stop(struct cluster_fixture *f, bool clean);
 
-int fixture_open(void **state);  /* one broker, a temporary directory */
+int fixture_open(void **state); /* one broker, a temporary directory */
 int fixture_close(void **state);
 
 /* A client by hand: a socket of the world to a broker. */
@@ -42,7 +42,7 @@ struct client {
 };
 void client_open(struct client *c, struct cluster_fixture *f, int32_t broker);
 void client_close(struct client *c);
-void client_send(struct client *c, const void *data, size_t size); /* as it is */
+void client_send(struct client *c, const void *data, size_t size);    /* as it is */
 void client_send_hex(struct client *c, const char *hex, bool framed); /* spaces are skipped */
 /* Encode a request of an API and send it; the correlation id is 1. */
 void client_request(struct client *c, int api, int version, const void *body);

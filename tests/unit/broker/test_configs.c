@@ -46,13 +46,15 @@ static void lists_and_words_are_checked_item_by_item(void **state)
     assert_int_equal(check("cleanup.policy", "compact, delete", &err), 0);
     assert_int_equal(check("cleanup.policy", "", &err), 0);
     assert_int_equal(check("cleanup.policy", "compact,foo", &err), ERR_INVALID_CONFIG);
-    assert_string_equal(err.message, "Invalid value foo for configuration cleanup.policy: String must "
-                                     "be one of: compact, delete");
+    assert_string_equal(err.message,
+                        "Invalid value foo for configuration cleanup.policy: String must "
+                        "be one of: compact, delete");
     assert_int_equal(check("compression.type", "zstd", &err), 0);
     assert_int_equal(check("compression.type", "std", &err), ERR_INVALID_CONFIG);
     assert_int_equal(check("leader.replication.throttled.replicas", "0:1,1:2", &err), 0);
     assert_int_equal(check("leader.replication.throttled.replicas", "*", &err), 0);
-    assert_int_equal(check("leader.replication.throttled.replicas", "0-1", &err), ERR_INVALID_CONFIG);
+    assert_int_equal(check("leader.replication.throttled.replicas", "0-1", &err),
+                     ERR_INVALID_CONFIG);
 }
 
 static void every_default_is_a_value(void **state)

@@ -434,7 +434,8 @@ static void leaders_live_and_replicas_are_as_many_as_brokers(void **state)
     }
     struct topic_option option = {.name = (char *)"u", .partitions = 1, .replicas = 4};
     cafka_error err = {0};
-    assert_int_equal(cluster_create_topic(f->cluster, &option, &err), ERR_INVALID_REPLICATION_FACTOR);
+    assert_int_equal(cluster_create_topic(f->cluster, &option, &err),
+                     ERR_INVALID_REPLICATION_FACTOR);
 }
 
 /* --- releases --- */

@@ -12,8 +12,10 @@
 
 static cafka_mock *start_mock(int simulated, int brokers)
 {
-    cafka_mock_options options = {
-        .size = sizeof options, .brokers = brokers, .simulated = simulated, .seed = 5};
+    cafka_mock_options options = {.size = sizeof options,
+                                  .brokers = brokers,
+                                  .simulated = simulated,
+                                  .seed = 5};
     cafka_mock *mock = NULL;
     cafka_error err = {0};
     if (cafka_mock_new(&mock, &options, &err))
@@ -39,7 +41,8 @@ static void play(int simulated)
     assert_int_equal(cafka_mock_topic_create(mock, "t", 2, 3, NULL, &err), ERR_TOPIC_ALREADY_EXISTS);
     assert_int_equal(cafka_mock_topic_create(mock, "u", 1, 9, NULL, &err),
                      ERR_INVALID_REPLICATION_FACTOR);
-    assert_int_equal(cafka_mock_topic_create(mock, "u", 1, 1, "no.such=1", &err), ERR_INVALID_CONFIG);
+    assert_int_equal(cafka_mock_topic_create(mock, "u", 1, 1, "no.such=1", &err),
+                     ERR_INVALID_CONFIG);
 
     int32_t leader = cafka_mock_leader(mock, "t", 0);
     assert_true(leader >= 1 && leader <= 3);
@@ -130,8 +133,11 @@ static void bad_options_are_refused_with_words(void **state)
 static void a_start_without_memory_fails_cleanly(void **state)
 {
     static const char *const topics[] = {"t:2:1:retention.ms=1"};
-    cafka_mock_options options = {.size = sizeof options, .simulated = 1, .topics = topics,
-                                  .topic_count = 1, .properties = "num.partitions=2"};
+    cafka_mock_options options = {.size = sizeof options,
+                                  .simulated = 1,
+                                  .topics = topics,
+                                  .topic_count = 1,
+                                  .properties = "num.partitions=2"};
     (void)state;
     for (unsigned long k = 1; k < 4000; k++) {
         cafka_mock *mock = NULL;
@@ -193,12 +199,14 @@ static void the_command_line_is_understood(void **state)
 static void a_bad_command_line_is_named(void **state)
 {
     static const char *const bad[][2] = {
-        {"--brokers", "0"},          {"--brokers", "x"},       {"--port", "65536"},
-        {"--port", "-1"},            {"--topic", "a b"},       {"--topic", "a:0"},
-        {"--topic", "a:1:x"},        {"--topic", "a:1:1:foo"}, {"--set", "novalue"},
-        {"--set", "num.partition=1"}, {"--config", "/no/such"}, {"--api-versions", "2.1"},
-        {"--what", "1"},             {"stray", "1"},           {"--brokers", ""},
-        {"--data-dir", ""},
+        {"--brokers", "0"},       {"--brokers", "x"},
+        {"--port", "65536"},      {"--port", "-1"},
+        {"--topic", "a b"},       {"--topic", "a:0"},
+        {"--topic", "a:1:x"},     {"--topic", "a:1:1:foo"},
+        {"--set", "novalue"},     {"--set", "num.partition=1"},
+        {"--config", "/no/such"}, {"--api-versions", "2.1"},
+        {"--what", "1"},          {"stray", "1"},
+        {"--brokers", ""},        {"--data-dir", ""},
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

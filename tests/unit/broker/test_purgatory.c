@@ -51,8 +51,7 @@ static void add(struct fixture *f, struct wait *w, int64_t timeout_ms, int32_t f
     struct purgatory_key keys[8];
     for (int32_t i = 0; i < count; i++)
         keys[i] = key_of(first + i);
-    assert_int_equal(
-        purgatory_add(f->purgatory, &w->op, timeout_ms, keys, (size_t)count, NULL), 0);
+    assert_int_equal(purgatory_add(f->purgatory, &w->op, timeout_ms, keys, (size_t)count, NULL), 0);
 }
 
 static void check(struct fixture *f, int32_t index)

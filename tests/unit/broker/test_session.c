@@ -74,17 +74,18 @@ static void a_frame_may_come_byte_by_byte(void **state)
 static void bytes_that_are_no_request_close_the_connection(void **state)
 {
     static const char *const frames[] = {
-        "",                                               /* nothing */
-        "00",                                             /* half a key */
-        "00120000",                                       /* no correlation id */
-        "0003000c00000001",                               /* no client id */
-        "0003 0001 00000001 ffff 7fffffff",               /* more topics than bytes */
-        "0003 000c 00000001 ffff 00 ffffffff0f 00 00",    /* the same, compact */
-        "0003 000c 00000001 ffff 00 808080808080 00",     /* a varint without end */
-        "0003 0001 00000001 7fff 61",                     /* a client id longer than the frame */
-        "0003 0063 00000001 ffff",                        /* a version that is not there */
-        "03e7 0000 00000001 ffff",                        /* an API that is not there */
-        "ffff 0000 00000001 ffff", "0004 0000 00000001 ffff", /* LeaderAndIsr: not on this listener */
+        "",                                            /* nothing */
+        "00",                                          /* half a key */
+        "00120000",                                    /* no correlation id */
+        "0003000c00000001",                            /* no client id */
+        "0003 0001 00000001 ffff 7fffffff",            /* more topics than bytes */
+        "0003 000c 00000001 ffff 00 ffffffff0f 00 00", /* the same, compact */
+        "0003 000c 00000001 ffff 00 808080808080 00",  /* a varint without end */
+        "0003 0001 00000001 7fff 61",                  /* a client id longer than the frame */
+        "0003 0063 00000001 ffff",                     /* a version that is not there */
+        "03e7 0000 00000001 ffff",                     /* an API that is not there */
+        "ffff 0000 00000001 ffff",
+        "0004 0000 00000001 ffff", /* LeaderAndIsr: not on this listener */
     };
     struct cluster_fixture *f = *state;
     for (size_t i = 0; i < sizeof frames / sizeof *frames; i++) {
@@ -100,8 +101,12 @@ static void bytes_that_are_no_request_close_the_connection(void **state)
 
 static void a_size_that_cannot_be_closes_the_connection(void **state)
 {
-    static const char *const sizes[] = {"ffffffff", "80000000", "7fffffff", "000f4241",
-                                        "47455420" /* "GET " */, "16030100" /* TLS */};
+    static const char *const sizes[] = {"ffffffff",
+                                        "80000000",
+                                        "7fffffff",
+                                        "000f4241",
+                                        "47455420" /* "GET " */,
+                                        "16030100" /* TLS */};
     struct cluster_fixture *f = *state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct client c;
@@ -128,7 +133,8 @@ static void requests_cut_anywhere_are_survived(void **state)
     topics[1].name = str_of("another");
     request.topics = topics;
     request.topics_count = 2;
-    assert_int_equal(request_encode(api_find(API_METADATA), 12, 1, str_of("x"), &request, &e, NULL), 0);
+    assert_int_equal(request_encode(api_find(API_METADATA), 12, 1, str_of("x"), &request, &e, NULL),
+                     0);
     for (size_t size = 0; size < e.bytes.size - 4; size++) {
         struct client c;
         uint8_t frame[256];
@@ -154,7 +160,8 @@ static void random_bytes_are_survived(void **state)
         size_t size = 8 + rng_below(&rng, sizeof frame - 12);
         rng_fill(&rng, frame, sizeof frame);
         store_be32(frame, (uint32_t)size);
-        store_be16(frame + 4, (uint16_t)rng_below(&rng, 93)); /* a key and a version that exist, often */
+        store_be16(frame + 4,
+                   (uint16_t)rng_below(&rng, 93)); /* a key and a version that exist, often */
         store_be16(frame + 6, (uint16_t)rng_below(&rng, 8));
         client_open(&c, f, 1);
         client_send(&c, frame, size + 4);
@@ -285,8 +292,12 @@ static int ask_metadata(struct client *c)
 static void a_rule_fails_the_requests_that_match(void **state)
 {
     struct cluster_fixture *f = *state;
-    struct fault_rule rule = {.api = API_METADATA, .topic = "t", .skip = 1, .count = 2,
-                              .action = FAULT_ERROR, .code = ERR_LEADER_NOT_AVAILABLE};
+    struct fault_rule rule = {.api = API_METADATA,
+                              .topic = "t",
+                              .skip = 1,
+                              .count = 2,
+                              .action = FAULT_ERROR,
+                              .code = ERR_LEADER_NOT_AVAILABLE};
     struct fault_rule other = {.api = API_METADATA, .topic = "u", .action = FAULT_CLOSE};
     int64_t id;
     struct client c;

@@ -35,7 +35,7 @@ struct client_fixture {
     bool open;
 
     /* what the hooks heard */
-    unsigned what;   /* of all topics, since it was cleared */
+    unsigned what; /* of all topics, since it was cleared */
     int changes, writable, down;
     /* and the event function */
     int events;
@@ -100,7 +100,10 @@ static inline int fixture_open(void **state)
     cafka_config_set_loop(f->config, f->shared);
     cafka_config_set_env(f->config, f->world.env);
     cafka_config_on_event(f->config, heard_event, f);
-    if (getenv("CAFKA_TEST_LOG")) cafka_config_set_log(f->config, test_log, NULL, CAFKA_LOG_TRACE); else cafka_config_set_log(f->config, NULL, NULL, CAFKA_LOG_OFF);
+    if (getenv("CAFKA_TEST_LOG"))
+        cafka_config_set_log(f->config, test_log, NULL, CAFKA_LOG_TRACE);
+    else
+        cafka_config_set_log(f->config, NULL, NULL, CAFKA_LOG_OFF);
     fixture_set(f, "bootstrap.servers", bootstrap);
     fixture_set(f, "callback.dispatch", "loop");
     fixture_set(f, "retry.backoff.ms", "20");

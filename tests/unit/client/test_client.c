@@ -45,7 +45,8 @@ static int on_prepare(struct call *call, int version, cafka_error *err)
     return CAFKA_OK;
 }
 
-static void start_call(struct client_fixture *f, struct test_call *c, int32_t target, int64_t timeout_ms)
+static void start_call(struct client_fixture *f, struct test_call *c, int32_t target,
+                       int64_t timeout_ms)
 {
     memset(c, 0, sizeof *c);
     describe_cluster_request_init(&c->body);
@@ -183,7 +184,7 @@ static void a_cancelled_call_is_never_done(void **state)
     client_call_cancel(&waiting.call);
     client_call_cancel(&sent.call);
     client_call_cancel(&sent.call); /* again: nothing */
-    test_run_ms(f->loop, 300); /* the answer comes and finds nobody */
+    test_run_ms(f->loop, 300);      /* the answer comes and finds nobody */
     start_call(f, &kept, 1, 0);
     wait_call(f, &kept);
     assert_int_equal(waiting.done, 0);
@@ -231,7 +232,8 @@ static void waiting_ends_with_the_event_or_the_deadline(void **state)
     fixture_start(f);
     int event = env->event_open(env);
     int64_t before = env_now_ms(env);
-    assert_int_equal(client_wait(&f->client, event, client_deadline(&f->client, 50), &err), CAFKA_ERR_TIMEOUT);
+    assert_int_equal(client_wait(&f->client, event, client_deadline(&f->client, 50), &err),
+                     CAFKA_ERR_TIMEOUT);
     assert_in_range(env_now_ms(env) - before, 50, 100);
     client_signal(&f->client, event);
     assert_int_equal(client_wait(&f->client, event, CAFKA_NEVER, NULL), CAFKA_OK);
@@ -398,7 +400,8 @@ static void call_again(struct call *call, const struct reply *reply)
     struct test_call *c = (struct test_call *)call;
     (void)reply;
     if (c->done++ < 3)
-        client_call(inside_fixture->open ? &inside_fixture->client : NULL, call, CALL_ANY, LANE_CONTROL);
+        client_call(inside_fixture->open ? &inside_fixture->client : NULL, call, CALL_ANY,
+                    LANE_CONTROL);
 }
 
 static void calls_made_while_closing_are_failed_too(void **state)
@@ -532,7 +535,8 @@ static void closing_keeps_its_deadline_while_a_callback_hangs(void **state)
     client_start(&r.client); /* nobody is there: the event function is called, and hangs */
     while (!atomic_load(&r.entered))
         nap();
-    assert_int_equal(client_close(&r.client, client_deadline(&r.client, 30), &err), CAFKA_ERR_TIMEOUT);
+    assert_int_equal(client_close(&r.client, client_deadline(&r.client, 30), &err),
+                     CAFKA_ERR_TIMEOUT);
     atomic_store(&r.release, 1);
     assert_int_equal(client_close(&r.client, CAFKA_NEVER, NULL), CAFKA_OK);
     close_real(&r);

@@ -584,9 +584,8 @@ static void delivery_timeout_is_raised_unless_it_was_set(void **state)
     assert_int_equal(s.delivery_timeout_ms, 200005);
     producer_settings_fini(&s);
     set(config, "delivery.timeout.ms", "200004");
-    assert_settings_refused(
-        config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG,
-        "delivery.timeout.ms=200004 is below linger.ms + request.timeout.ms = 200005");
+    assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG,
+                            "delivery.timeout.ms=200004 is below linger.ms + request.timeout.ms = 200005");
     set(config, "linger.ms", "9223372036854775807");
     assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG, "= 9223372036854775807");
 }
@@ -681,10 +680,9 @@ static void all_problems_are_reported_at_once(void **state)
     set(config, "batch.size", "10");
     set(config, "batch.max.size", "5");
     set(config, "max.in.flight.requests.per.connection", "9");
-    assert_settings_refused(
-        config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG,
-        "producer: bootstrap.servers is missing; batch.max.size=5 is below batch.size=10; "
-        "enable.idempotence=true needs acks=all; ");
+    assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG,
+                            "producer: bootstrap.servers is missing; batch.max.size=5 is below batch.size=10; "
+                            "enable.idempotence=true needs acks=all; ");
     assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG, " more");
 }
 
@@ -692,7 +690,8 @@ static void admin_asks_brokers_and_not_controllers(void **state)
 {
     cafka_config *config = *state;
     struct admin_settings s;
-    assert_settings_refused(config, CAFKA_FOR_ADMIN, CAFKA_ERR_CONFIG, "bootstrap.servers is missing");
+    assert_settings_refused(config, CAFKA_FOR_ADMIN, CAFKA_ERR_CONFIG,
+                            "bootstrap.servers is missing");
     set(config, "bootstrap.servers", "b:1");
     assert_int_equal(settings_for_admin(config, &s, NULL), CAFKA_OK);
     assert_false(s.bootstrap_controllers);
@@ -701,7 +700,8 @@ static void admin_asks_brokers_and_not_controllers(void **state)
     set(config, "bootstrap.controllers", "c:1");
     assert_settings_refused(config, CAFKA_FOR_ADMIN, CAFKA_ERR_CONFIG, "cannot both be set");
     set(config, "bootstrap.servers", NULL);
-    assert_settings_refused(config, CAFKA_FOR_ADMIN, CAFKA_ERR_UNSUPPORTED, "bootstrap.controllers is set");
+    assert_settings_refused(config, CAFKA_FOR_ADMIN, CAFKA_ERR_UNSUPPORTED,
+                            "bootstrap.controllers is set");
 }
 
 static void count_line(void *user, int level, const char *area, const char *message)
@@ -775,9 +775,10 @@ static int everything(cafka_error *err)
     struct consumer_settings consumer = {0};
     int rc = cafka_config_new(&config, err);
     if (!rc)
-        rc = cafka_config_load(
-            config, "bootstrap.servers=a:1,b:2\nclient.id=x\nauto.offset.reset=by_duration:PT1S",
-            err);
+        rc =
+            cafka_config_load(config,
+                              "bootstrap.servers=a:1,b:2\nclient.id=x\nauto.offset.reset=by_duration:PT1S",
+                              err);
     if (!rc)
         rc = cafka_config_set(config, "group.id", "g", err);
     if (!rc)

@@ -196,8 +196,8 @@ static void wait_for(struct fixture *f, struct ask *ask)
 }
 
 /* A produce request of one partition whose record bytes lie outside. */
-static int send_produce(struct fixture *f, struct ask *ask, struct conn_pieces *pieces, size_t size, int acks,
-                        cafka_error *err)
+static int send_produce(struct fixture *f, struct ask *ask, struct conn_pieces *pieces, size_t size,
+                        int acks, cafka_error *err)
 {
     struct produce_request body;
     struct produce_request_topic_produce_data topic;
@@ -227,8 +227,10 @@ static void a_new_connection_asks_for_versions_and_is_ready(void **state)
     make_ready(f);
     assert_int_equal(f->ready, 1);
     assert_int_equal(f->cluster.requests[0].api_key, API_API_VERSIONS);
-    assert_int_equal(f->cluster.requests[0].version, message_max_version(&api_versions_request_message));
-    assert_int_equal(conn_version(f->conn, API_HEARTBEAT, -1), message_max_version(&heartbeat_request_message));
+    assert_int_equal(f->cluster.requests[0].version,
+                     message_max_version(&api_versions_request_message));
+    assert_int_equal(conn_version(f->conn, API_HEARTBEAT, -1),
+                     message_max_version(&heartbeat_request_message));
     assert_int_equal(conn_version(f->conn, API_HEARTBEAT, 2), 2);
 }
 
@@ -342,7 +344,8 @@ static void a_request_in_steady_state_allocates_nothing(void **state)
         assert_int_equal(send_heartbeat(f, &ask, &err), 0);
         unsigned long sending = mem_count();
         wait_for(f, &ask);
-        script = mem_count() - sending; /* the script broker allocates, so only conn_send() is counted */
+        script =
+            mem_count() - sending; /* the script broker allocates, so only conn_send() is counted */
         if (i > 2)
             assert_int_equal(sending, 0);
     }
@@ -647,7 +650,8 @@ static void attempts_come_at_doubled_intervals_up_to_the_maximum(void **state)
     f->reopen = false;
     for (int i = 1; i < 8; i++) {
         int64_t gap_ms = f->down_at_ms[i] - f->down_at_ms[i - 1];
-        int64_t nominal_ms = BACKOFF_MS << (i - 1) < BACKOFF_MAX_MS ? BACKOFF_MS << (i - 1) : BACKOFF_MAX_MS;
+        int64_t nominal_ms =
+            BACKOFF_MS << (i - 1) < BACKOFF_MAX_MS ? BACKOFF_MS << (i - 1) : BACKOFF_MAX_MS;
         assert_in_range(gap_ms, nominal_ms * 8 / 10, nominal_ms * 12 / 10 + 20);
     }
     assert_int_equal(f->why.code, CAFKA_ERR_TRANSPORT);
@@ -731,7 +735,9 @@ static void open_named(struct fixture *f)
     cafka_error err = {0};
     conn_free(f->conn);
     f->conn = NULL;
-    assert_int_equal(conn_new(&f->conn, &f->options, "kafka.test", f->broker->port, IN_FLIGHT, &events, f, &err), 0);
+    assert_int_equal(conn_new(&f->conn, &f->options, "kafka.test", f->broker->port, IN_FLIGHT,
+                              &events, f, &err),
+                     0);
 }
 
 static void every_address_of_a_name_is_tried(void **state)
@@ -771,7 +777,9 @@ static void a_name_without_address_is_an_error(void **state)
     struct fixture *f = *state;
     cafka_error err = {0};
     conn_free(f->conn);
-    assert_int_equal(conn_new(&f->conn, &f->options, "no-such-host.invalid", 9092, IN_FLIGHT, &events, f, &err), 0);
+    assert_int_equal(conn_new(&f->conn, &f->options, "no-such-host.invalid", 9092, IN_FLIGHT,
+                              &events, f, &err),
+                     0);
     conn_open(f->conn);
     assert_true(test_run_until(f->loop, is_down, f, 20000));
     assert_int_equal(f->why.code, CAFKA_ERR_RESOLVE);
@@ -946,7 +954,8 @@ int main(void)
         TEST(requests_are_pipelined_up_to_the_limit_and_answered_in_order),
         TEST(answers_come_in_order_and_free_their_slots),
         /* The simulated links allocate. */
-        cmocka_unit_test_setup_teardown(a_request_in_steady_state_allocates_nothing, set_up_real, tear_down),
+        cmocka_unit_test_setup_teardown(a_request_in_steady_state_allocates_nothing, set_up_real,
+                                        tear_down),
         TEST(a_request_without_answer_closes_the_connection_in_time),
         TEST(throttled_the_connection_sends_nothing_and_its_time_does_not_count),
         TEST(an_old_version_leaves_throttling_to_the_broker),

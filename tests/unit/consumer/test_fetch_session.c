@@ -40,7 +40,8 @@ static struct scene *session_of_a_and_b(void)
     assert_true(want(&s, &s.b, 0));
     assert_int_equal(forgotten(&s), 0);
     assert_int_equal(s.session.epoch, FETCH_EPOCH_INITIAL);
-    assert_int_equal(fetch_session_answered(&s.session, ERR_NONE, 77, 2, 0, false), FETCH_SESSION_USE);
+    assert_int_equal(fetch_session_answered(&s.session, ERR_NONE, 77, 2, 0, false),
+                     FETCH_SESSION_USE);
     return &s;
 }
 
@@ -62,7 +63,8 @@ static void next_fetch_lists_only_what_changed(void **state)
     assert_true(want(s, &s->c, 0));
     assert_int_equal(forgotten(s), 0);
     assert_int_equal(s->session.count, 3);
-    assert_int_equal(fetch_session_answered(&s->session, ERR_NONE, 77, 1, 0, false), FETCH_SESSION_USE);
+    assert_int_equal(fetch_session_answered(&s->session, ERR_NONE, 77, 1, 0, false),
+                     FETCH_SESSION_USE);
     assert_int_equal(s->session.epoch, 2);
 }
 
@@ -83,9 +85,9 @@ static void session_that_the_broker_lost_is_opened_anew(void **state)
     (void)state;
     struct scene *s = session_of_a_and_b();
     fetch_session_begin(&s->session);
-    assert_int_equal(
-        fetch_session_answered(&s->session, ERR_FETCH_SESSION_ID_NOT_FOUND, 0, 0, 0, false),
-        FETCH_SESSION_DROP);
+    assert_int_equal(fetch_session_answered(&s->session, ERR_FETCH_SESSION_ID_NOT_FOUND, 0, 0, 0,
+                                            false),
+                     FETCH_SESSION_DROP);
     assert_int_equal(s->session.id, 0);
     fetch_session_begin(&s->session);
     assert_true(want(s, &s->a, 0));
@@ -112,7 +114,8 @@ static void answer_about_a_stranger_is_not_believed(void **state)
     fetch_session_begin(&s->session);
     want(s, &s->a, 1);
     want(s, &s->b, 1);
-    assert_int_equal(fetch_session_answered(&s->session, ERR_NONE, 77, 2, 1, false), FETCH_SESSION_DROP);
+    assert_int_equal(fetch_session_answered(&s->session, ERR_NONE, 77, 2, 1, false),
+                     FETCH_SESSION_DROP);
     assert_int_equal(s->session.epoch, FETCH_EPOCH_INITIAL);
 }
 
@@ -124,7 +127,8 @@ static void partition_that_left_meanwhile_spoils_no_answer(void **state)
     want(s, &s->a, 1);
     want(s, &s->b, 1);
     fetch_session_leave(&s->b);
-    assert_int_equal(fetch_session_answered(&s->session, ERR_NONE, 77, 2, 1, false), FETCH_SESSION_USE);
+    assert_int_equal(fetch_session_answered(&s->session, ERR_NONE, 77, 2, 1, false),
+                     FETCH_SESSION_USE);
     fetch_session_begin(&s->session);
     assert_true(s->session.full);
     assert_int_equal(s->session.id, 77);
@@ -139,11 +143,13 @@ static void full_answer_must_hold_every_partition(void **state)
     fetch_session_begin(&s.session);
     want(&s, &s.a, 0);
     want(&s, &s.b, 0);
-    assert_int_equal(fetch_session_answered(&s.session, ERR_NONE, 9, 1, 0, false), FETCH_SESSION_DROP);
+    assert_int_equal(fetch_session_answered(&s.session, ERR_NONE, 9, 1, 0, false),
+                     FETCH_SESSION_DROP);
     fetch_session_begin(&s.session);
     want(&s, &s.a, 0);
     want(&s, &s.b, 0);
-    assert_int_equal(fetch_session_answered(&s.session, ERR_NONE, 0, 0, 0, true), FETCH_SESSION_DROP);
+    assert_int_equal(fetch_session_answered(&s.session, ERR_NONE, 0, 0, 0, true),
+                     FETCH_SESSION_DROP);
     assert_int_equal(s.session.id, 0);
 }
 

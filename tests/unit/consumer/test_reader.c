@@ -41,7 +41,8 @@ static int set_up(void **state)
     static const struct reader_events events = {partition_failed, made_room};
     struct scene *s = mem_zalloc(sizeof *s);
     assert_int_equal(fetch_budget_new(&s->budget, 1 << 20, NULL, NULL, NULL), CAFKA_OK);
-    assert_int_equal(reader_new(&s->reader, cafka_env_real(), s->budget, 1 << 20, &events, s, NULL), CAFKA_OK);
+    assert_int_equal(reader_new(&s->reader, cafka_env_real(), s->budget, 1 << 20, &events, s, NULL),
+                     CAFKA_OK);
     s->p = consumer_partition_new(fetch_budget_intern(s->budget, "orders"), 3);
     s->p->app.assigned = true;
     s->p->app.position = 0;
@@ -64,8 +65,8 @@ static int tear_down(void **state)
 }
 
 /* A batch of `count` records with values "v<offset>" at base_offset. */
-static void put_batch(struct buffer *out, int codec, int64_t base_offset, int count, int16_t attributes,
-                      int64_t producer_id)
+static void put_batch(struct buffer *out, int codec, int64_t base_offset, int count,
+                      int16_t attributes, int64_t producer_id)
 {
     struct record_data records[64] = {{0}};
     char values[64][16];
@@ -90,7 +91,8 @@ static void put_batch(struct buffer *out, int codec, int64_t base_offset, int co
 }
 
 /* What the fetcher does with an answer for one partition. Takes the buffer. */
-static int arrive(struct scene *s, struct buffer *bytes, int64_t fetch_offset, struct aborted_filter *filter)
+static int arrive(struct scene *s, struct buffer *bytes, int64_t fetch_offset,
+                  struct aborted_filter *filter)
 {
     size_t used;
     int64_t next;
@@ -393,8 +395,9 @@ static void headers_are_found_by_name_and_number(void **state)
     struct batch_header h;
     cafka_record_view view;
     cafka_header header;
-    const struct record_header headers[] = {
-        {str_of("a"), bytes_of("1", 1)}, {str_of("b"), {NULL, 0}}, {str_of("a"), bytes_of("", 0)}};
+    const struct record_header headers[] = {{str_of("a"), bytes_of("1", 1)},
+                                            {str_of("b"), {NULL, 0}},
+                                            {str_of("a"), bytes_of("", 0)}};
     struct record_data record = {.headers = headers, .header_count = 3};
     batch_header_init(&h);
     h.base_offset = 0;

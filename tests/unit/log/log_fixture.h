@@ -60,7 +60,7 @@ int append_marker(struct log_fixture *f, int64_t producer_id, int16_t epoch, boo
 /* Files. */
 void path_in(const struct log_fixture *f, char out[512], const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-char *slurp(const char *path, size_t *size); /* NULL: not there; mem_free */
+char *slurp(const char *path, size_t *size);                         /* NULL: not there; mem_free */
 int64_t file_size_of(const struct log_fixture *f, const char *name); /* in topic-0; -1: not there */
 const char *shared_dir(void); /* of the golden data; NULL: not there, and it was said */
 

@@ -23,7 +23,8 @@ static struct batch_header header_at(struct log_fixture *f, int64_t offset)
     struct log_slice slice;
     struct batch_header h = {0};
     assert_int_equal(commit_log_read(f->log, offset, commit_log_end_offset(f->log), 0, true, &slice,
-                                     NULL), 0);
+                                     NULL),
+                     0);
     assert_true(slice.size >= RECORD_BATCH_OVERHEAD);
     uint8_t *data = mem_alloc(slice.size);
     assert_int_equal(log_slice_read(&slice, data, NULL), 0);
@@ -174,7 +175,8 @@ static void a_segment_rolls_when_its_index_is_full(void **state)
 
 /* --- what a leader checks and changes --- */
 
-static int result_of(struct log_fixture *f, const struct batch_spec *spec, struct append_result *result)
+static int result_of(struct log_fixture *f, const struct batch_spec *spec,
+                     struct append_result *result)
 {
     struct append_request request = {.records = make_batch(f, spec)};
     return commit_log_append(f->log, &request, result, NULL);
@@ -194,7 +196,8 @@ static void records_out_of_the_range_of_time_are_named(void **state)
     assert_int_equal(result_of(f, &old, &result), ERR_INVALID_TIMESTAMP);
     assert_int_equal(result.record_error_count, 3);
     assert_int_equal(result.record_errors[2].index, 2);
-    assert_non_null(strstr(result.record_errors[0].message, "of message with offset 0 is out of range"));
+    assert_non_null(
+        strstr(result.record_errors[0].message, "of message with offset 0 is out of range"));
     assert_string_equal(result.error_message,
                         "One or more records have been rejected due to invalid timestamp");
     assert_int_equal(result.log_start_offset, 0);
@@ -267,8 +270,11 @@ static void the_topic_s_codec_replaces_another(void **state)
                 continue;
             f->config.compression_type = codecs[to];
             commit_log_set_config(f->log, &f->config);
-            struct batch_spec spec = {.producer_id = 1 + 5 * to + from, .timestamp = 77, .count = 50,
-                                      .value_size = 100, .codec = codecs[from]};
+            struct batch_spec spec = {.producer_id = 1 + 5 * to + from,
+                                      .timestamp = 77,
+                                      .count = 50,
+                                      .value_size = 100,
+                                      .codec = codecs[from]};
             int64_t offset;
             assert_int_equal(append(f, &spec, &offset), 0);
             struct batch_header h = header_at(f, offset);
@@ -352,8 +358,12 @@ static void within_a_batch_the_record_is_found(void **state)
     struct timestamp_offset found;
     open_directory(f);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(append(f, &(struct batch_spec){.timestamp = 100 * i, .count = 10,
-                                                        .codec = CODEC_GZIP}, NULL), 0);
+        assert_int_equal(append(f,
+                                &(struct batch_spec){.timestamp = 100 * i,
+                                                     .count = 10,
+                                                     .codec = CODEC_GZIP},
+                                NULL),
+                         0);
     assert_int_equal(commit_log_find_timestamp(f->log, 105, &found, NULL), 0);
     assert_int_equal(found.offset, 15);
     assert_int_equal(commit_log_find_max_timestamp(f->log, &found, NULL), 0);
@@ -432,7 +442,8 @@ static void deleted_records_stay_deleted_after_a_clean_stop(void **state)
     assert_int_equal(commit_log_start_offset(f->log), 13);
     assert_int_equal(commit_log_high_watermark(f->log), 20);
     struct log_slice slice;
-    assert_int_equal(commit_log_read(f->log, 12, 25, 1, true, &slice, NULL), ERR_OFFSET_OUT_OF_RANGE);
+    assert_int_equal(commit_log_read(f->log, 12, 25, 1, true, &slice, NULL),
+                     ERR_OFFSET_OUT_OF_RANGE);
 }
 
 static void truncation_takes_everything_above_with_it(void **state)
@@ -468,8 +479,9 @@ static void epochs_end_where_the_next_begins(void **state)
     struct log_fixture *f = *state;
     fill(f, 10, 1000);
     assert_int_equal(commit_log_start_epoch(f->log, 4, NULL), 0);
-    struct append_request request = {
-        .records = make_batch(f, &(struct batch_spec){.timestamp = 1, .count = 5}), .leader_epoch = 4};
+    struct append_request request = {.records = make_batch(f, &(struct batch_spec){.timestamp = 1,
+                                                                                   .count = 5}),
+                                     .leader_epoch = 4};
     struct append_result result;
     assert_int_equal(commit_log_append(f->log, &request, &result, NULL), 0);
     assert_int_equal(commit_log_epoch_end(f->log, 4).end_offset, 15);
@@ -538,8 +550,9 @@ static void partitions_are_found_again_and_deleted_ones_are_not(void **state)
     struct commit_log *second;
     open_directory(f);
     append_ok(f, 1, 10);
-    assert_int_equal(log_manager_open_log(f->manager, "a.topic-with-dash", 11, f->topic_id, &f->config,
-                                          &second, NULL), 0);
+    assert_int_equal(log_manager_open_log(f->manager, "a.topic-with-dash", 11, f->topic_id,
+                                          &f->config, &second, NULL),
+                     0);
     assert_int_equal(log_manager_delete_log(f->manager, f->log, NULL), 0);
     assert_null(log_manager_find(f->manager, "topic", 0));
     close_cleanly(f);

@@ -29,15 +29,18 @@ static struct log_config golden_config(const char *topic)
 static void unpack(const char *archive, const char *into)
 {
     char command[1200];
-    snprintf(command, sizeof command, "mkdir -p '%s' && tar xzf '%s/golden/logdir/%s.tar.gz' -C '%s'",
-             into, shared_dir(), archive, into);
+    snprintf(command, sizeof command,
+             "mkdir -p '%s' && tar xzf '%s/golden/logdir/%s.tar.gz' -C '%s'", into, shared_dir(),
+             archive, into);
     assert_int_equal(system(command), 0);
 }
 
 static void open_manager(struct log_fixture *f, const char *cluster_id)
 {
-    struct log_manager_options options = {
-        .env = f->env, .directory = f->directory, .broker_id = 1, .cluster_id = cluster_id};
+    struct log_manager_options options = {.env = f->env,
+                                          .directory = f->directory,
+                                          .broker_id = 1,
+                                          .cluster_id = cluster_id};
     cafka_error err = {0};
     if (log_manager_open(&f->manager, &options, &err))
         fail_msg("%s", err.message);
@@ -154,7 +157,8 @@ static int by_producer(const void *a, const void *b)
 }
 
 /* Java's maps have no order. */
-static void compare_snapshots(const char *ours, size_t our_size, const char *theirs, size_t their_size)
+static void compare_snapshots(const char *ours, size_t our_size, const char *theirs,
+                              size_t their_size)
 {
     enum { MOST = 64 };
     struct snapshot_entry a[MOST], b[MOST];
@@ -291,8 +295,14 @@ static void appends_write_the_files_of_a_real_broker(void **state)
     static const struct {
         const char *topic;
         int32_t partition;
-    } copies[] = {{"plain", 0}, {"plain", 1}, {"times", 0}, {"appendtime", 0}, {"txn", 0},
-                  {"__transaction_state", 3}, {"__transaction_state", 4}, {"__consumer_offsets", 0}};
+    } copies[] = {{"plain", 0},
+                  {"plain", 1},
+                  {"times", 0},
+                  {"appendtime", 0},
+                  {"txn", 0},
+                  {"__transaction_state", 3},
+                  {"__transaction_state", 4},
+                  {"__consumer_offsets", 0}};
     struct log_fixture *f = *state;
     if (!shared_dir())
         return;

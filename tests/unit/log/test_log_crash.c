@@ -205,7 +205,8 @@ static void expect_whole(struct story *s, int64_t least_end)
         assert_int_equal(commit_log_find_timestamp(f->log, FIRST_TIME + end - 1, &found, NULL), 0);
         assert_int_equal(found.offset, end - 1);
     }
-    struct batch_spec next = {.producer_id = PRODUCER, .sequence = (int32_t)end,
+    struct batch_spec next = {.producer_id = PRODUCER,
+                              .sequence = (int32_t)end,
                               .timestamp = FIRST_TIME + end};
     int64_t offset;
     assert_int_equal(append(f, &next, &offset), 0);

@@ -29,16 +29,18 @@ static void end(struct scene *s)
 static int produce(struct scene *s, int64_t timestamp, int count)
 {
     struct append_request request = {
-        .records = make_batch(s->f, &(struct batch_spec){
-                                        .timestamp = timestamp, .count = count, .value_size = 10})};
+        .records = make_batch(s->f, &(struct batch_spec){.timestamp = timestamp,
+                                                         .count = count,
+                                                         .value_size = 10})};
     struct append_result result;
     int rc = partition_append(s->p, &request, -1, &result, NULL);
     append_result_fini(&result);
     return rc;
 }
 
-static const struct read_request from_the_start = {
-    .current_leader_epoch = -1, .last_fetched_epoch = -1, .max_bytes = 1 << 20};
+static const struct read_request from_the_start = {.current_leader_epoch = -1,
+                                                   .last_fetched_epoch = -1,
+                                                   .max_bytes = 1 << 20};
 
 /* --- watches --- */
 
@@ -229,8 +231,9 @@ static void reads_end_where_their_kind_may_read(void **state)
 
 static int64_t list_offset(struct scene *s, int64_t timestamp, int version)
 {
-    struct list_offset_request request = {
-        .timestamp = timestamp, .current_leader_epoch = -1, .version = version};
+    struct list_offset_request request = {.timestamp = timestamp,
+                                          .current_leader_epoch = -1,
+                                          .version = version};
     struct timestamp_offset found;
     int rc = partition_list_offset(s->p, &request, &found, NULL);
     return rc ? -1000 - rc : found.offset;

@@ -16,15 +16,19 @@ static int64_t now_ms; /* when the tests began: older producers would have expir
 /* Append sequence `sequence` of producer ID; the code. */
 static int send(struct log_fixture *f, int16_t epoch, int32_t sequence, int64_t *offset)
 {
-    struct batch_spec spec = {
-        .producer_id = ID, .epoch = epoch, .sequence = sequence, .timestamp = TIME + sequence};
+    struct batch_spec spec = {.producer_id = ID,
+                              .epoch = epoch,
+                              .sequence = sequence,
+                              .timestamp = TIME + sequence};
     return append(f, &spec, offset);
 }
 
 static int send_in_transaction(struct log_fixture *f, int64_t id, int32_t sequence)
 {
-    struct batch_spec spec = {
-        .producer_id = id, .sequence = sequence, .timestamp = TIME, .transactional = true};
+    struct batch_spec spec = {.producer_id = id,
+                              .sequence = sequence,
+                              .timestamp = TIME,
+                              .transactional = true};
     return append(f, &spec, NULL);
 }
 
@@ -159,8 +163,10 @@ static void a_new_epoch_begins_with_0_and_fences_the_old_one(void **state)
 static void sequences_wrap_to_0(void **state)
 {
     struct log_fixture *f = *state;
-    struct batch_spec across = {
-        .producer_id = ID, .sequence = INT32_MAX - 1, .timestamp = TIME, .count = 4};
+    struct batch_spec across = {.producer_id = ID,
+                                .sequence = INT32_MAX - 1,
+                                .timestamp = TIME,
+                                .count = 4};
     int64_t offset;
     open_directory(f);
     assert_int_equal(append(f, &across, &offset), 0);
@@ -190,17 +196,17 @@ static void the_stable_offset_waits_for_the_first_open_transaction(void **state)
 {
     struct log_fixture *f = *state;
     open_directory(f);
-    append_ok(f, TIME, 10);                                  /* 0 */
-    assert_int_equal(send_in_transaction(f, 1, 0), 0);       /* 1 */
-    assert_int_equal(send_in_transaction(f, 2, 0), 0);       /* 2 */
-    append_ok(f, TIME, 10);                                  /* 3 */
+    append_ok(f, TIME, 10);                            /* 0 */
+    assert_int_equal(send_in_transaction(f, 1, 0), 0); /* 1 */
+    assert_int_equal(send_in_transaction(f, 2, 0), 0); /* 2 */
+    append_ok(f, TIME, 10);                            /* 3 */
     commit_log_set_high_watermark(f->log, 4);
     assert_int_equal(commit_log_stable_offset(f->log), 1);
-    assert_int_equal(append_marker(f, 1, 0, true), 0);       /* 4 */
-    assert_int_equal(commit_log_stable_offset(f->log), 1);   /* its marker is not below the HW yet */
+    assert_int_equal(append_marker(f, 1, 0, true), 0);     /* 4 */
+    assert_int_equal(commit_log_stable_offset(f->log), 1); /* its marker is not below the HW yet */
     commit_log_set_high_watermark(f->log, 5);
     assert_int_equal(commit_log_stable_offset(f->log), 2);
-    assert_int_equal(append_marker(f, 2, 0, false), 0);      /* 5 */
+    assert_int_equal(append_marker(f, 2, 0, false), 0); /* 5 */
     commit_log_set_high_watermark(f->log, 6);
     assert_int_equal(commit_log_stable_offset(f->log), 6);
 

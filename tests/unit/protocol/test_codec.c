@@ -254,8 +254,8 @@ static void huge_count_is_refused_before_memory_is_taken(void **state)
     unsigned long before = (mem_fail_after(0, 0), mem_count());
     assert_int_equal(decode_hex(&metadata_request_message, 1, "7fffffff0000", &request, &err),
                      CAFKA_ERR_PROTOCOL);
-    assert_string_equal(
-        err.message, "MetadataRequest version 1: topics: 4294967294 bytes are needed, 2 are left");
+    assert_string_equal(err.message,
+                        "MetadataRequest version 1: topics: 4294967294 bytes are needed, 2 are left");
     assert_true(mem_count() - before <= 1); /* the arena's own first block */
     error_clear(&err);
     assert_int_equal(decode_hex(&metadata_request_message, 9, "ffffffff0f0000", &request, &err),
@@ -356,9 +356,8 @@ static void tagged_field_must_be_as_long_as_it_says(void **state)
     assert_int_equal(message_decode(&fetch_request_message, 12, all_bytes(&out), &arena, &request,
                                     NULL, &err),
                      CAFKA_ERR_PROTOCOL);
-    assert_string_equal(
-        err.message,
-        "FetchRequest version 12: clusterId: the tagged field is longer than its content");
+    assert_string_equal(err.message,
+                        "FetchRequest version 12: clusterId: the tagged field is longer than its content");
     encoded_fini(&out);
     arena_reset(&arena);
 }

@@ -108,15 +108,16 @@ static void golden_lines_go_through_both_ways(void **state)
 static void what_is_wrong_gives_an_error_and_the_next_line_is_read(void **state)
 {
     (void)state;
-    char *output = wire_of_text(
-        "decode", "no json\n"
-                  "{\"name\":\"Nothing\",\"version\":0,\"hex\":\"\"}\n"
-                  "{\"name\":\"HeartbeatResponse\",\"version\":0,\"hex\":\"00\"}\n"
-                  "{\"name\":\"HeartbeatResponse\",\"version\":99,\"hex\":\"0000\"}\n"
-                  "{\"name\":\"HeartbeatResponse\",\"hex\":\"0000\"}\n"
-                  "{\"name\":\"HeartbeatResponse\",\"version\":0}\n"
-                  "\n"
-                  "{\"extra\":[1],\"name\":\"HeartbeatResponse\",\"version\":0,\"hex\":\"001B\"}");
+    char *output =
+        wire_of_text("decode",
+                     "no json\n"
+                     "{\"name\":\"Nothing\",\"version\":0,\"hex\":\"\"}\n"
+                     "{\"name\":\"HeartbeatResponse\",\"version\":0,\"hex\":\"00\"}\n"
+                     "{\"name\":\"HeartbeatResponse\",\"version\":99,\"hex\":\"0000\"}\n"
+                     "{\"name\":\"HeartbeatResponse\",\"hex\":\"0000\"}\n"
+                     "{\"name\":\"HeartbeatResponse\",\"version\":0}\n"
+                     "\n"
+                     "{\"extra\":[1],\"name\":\"HeartbeatResponse\",\"version\":0,\"hex\":\"001B\"}");
     struct comparison c = {output, 0};
     static const char *const what[] =
         {"object", "no message is called", "errorCode: 2 bytes", "no version 99", "needs", "needs"};
@@ -126,9 +127,10 @@ static void what_is_wrong_gives_an_error_and_the_next_line_is_read(void **state)
             fail_msg("line %zu: %s", i, error);
         free(error);
     }
-    assert_true(json_same(
-        next_line(&c),
-        str_of("{\"name\":\"HeartbeatResponse\",\"version\":0,\"json\":{\"errorCode\":27}}")));
+    assert_true(
+        json_same(next_line(&c),
+                  str_of(
+                      "{\"name\":\"HeartbeatResponse\",\"version\":0,\"json\":{\"errorCode\":27}}")));
     assert_int_equal(*c.at, 0);
     free(output);
 }
@@ -136,11 +138,11 @@ static void what_is_wrong_gives_an_error_and_the_next_line_is_read(void **state)
 static void what_the_version_cannot_say_gives_an_error(void **state)
 {
     (void)state;
-    char *output = wire_of_text(
-        "encode",
-        "{\"name\":\"FetchRequest\",\"version\":6,\"json\":{\"forgottenTopicsData\":[{\"topic\":"
-        "\"a\"}]}}\n"
-        "{\"name\":\"HeartbeatResponse\",\"version\":0,\"json\":{\"errorCode\":70000}}\n");
+    char *output =
+        wire_of_text("encode",
+                     "{\"name\":\"FetchRequest\",\"version\":6,\"json\":{\"forgottenTopicsData\":[{\"topic\":"
+                     "\"a\"}]}}\n"
+                     "{\"name\":\"HeartbeatResponse\",\"version\":0,\"json\":{\"errorCode\":70000}}\n");
     struct comparison c = {output, 0};
     for (int i = 0; i < 2; i++) {
         char *error = json_get_text(next_line(&c), "error");

@@ -35,7 +35,11 @@ static void batch_has_the_bytes_that_kafka_writes(void **state)
     (void)state;
     struct record_header header = {str_of("h"), text("x")};
     struct record_data records[] = {
-        {.timestamp = 1600000000000, .key = text("k"), .value = text("v1"), .headers = &header, .header_count = 1},
+        {.timestamp = 1600000000000,
+         .key = text("k"),
+         .value = text("v1"),
+         .headers = &header,
+         .header_count = 1},
         {.timestamp = 1600000000001, .key = null, .value = text("v2")},
     };
     struct batch_header h;
@@ -67,7 +71,9 @@ static void leader_change_is_read_as_it_was_written(void **state)
     (void)state;
     static const int32_t voters[] = {1, 2, 3}, granting[] = {2, 3};
     struct buffer out = {0};
-    assert_int_equal(leader_change_batch_write(&out, 2, voters, 3, granting, 2, 9, 1600000000000, NULL), 0);
+    assert_int_equal(leader_change_batch_write(&out, 2, voters, 3, granting, 2, 9, 1600000000000,
+                                               NULL),
+                     0);
 
     struct batch_header h;
     struct record_iter it;
@@ -79,7 +85,8 @@ static void leader_change_is_read_as_it_was_written(void **state)
     assert_int_equal(batch_header_read(bytes_of(out.data, out.size), &h, NULL), CAFKA_OK);
     assert_true(batch_is_control(&h));
     assert_int_equal(h.leader_epoch, 9);
-    assert_int_equal(batch_open(bytes_of(out.data, out.size), &h, NULL, 0, NULL, &it, NULL), CAFKA_OK);
+    assert_int_equal(batch_open(bytes_of(out.data, out.size), &h, NULL, 0, NULL, &it, NULL),
+                     CAFKA_OK);
     assert_int_equal(record_iter_next(&it, &view, NULL), CAFKA_OK);
     assert_int_equal(control_type_read(view.key, &type, NULL), CAFKA_OK);
     assert_int_equal(type, CONTROL_LEADER_CHANGE);
@@ -164,8 +171,9 @@ static void records_are_read_as_they_were_put_and_sizes_are_exact(void **state)
             headers_size += record_header_size(headers[i][k].name.size, headers[i][k].value);
             contents += headers[i][k].name.size + headers[i][k].value.size;
         }
-        size_t size = record_size(record_body_size(records[i].timestamp, i, records[i].key,
-                                                   records[i].value, records[i].header_count, headers_size));
+        size_t size =
+            record_size(record_body_size(records[i].timestamp, i, records[i].key, records[i].value,
+                                         records[i].header_count, headers_size));
         assert_true(size <= record_upper_bound(records[i].key.size, records[i].value.size,
                                                records[i].header_count, contents));
         total += size;
@@ -209,7 +217,9 @@ static struct buffer sample_batch(struct batch_header *h, int count)
     struct buffer out = {0};
     struct record_data records[20] = {0};
     for (int i = 0; i < count; i++)
-        records[i] = (struct record_data){.timestamp = 1000 + i, .key = text("key"), .value = text("some value")};
+        records[i] = (struct record_data){.timestamp = 1000 + i,
+                                          .key = text("key"),
+                                          .value = text("some value")};
     batch_header_init(h);
     h->base_timestamp = INT64_MIN;
     assert_int_equal(batch_build(h, records, (size_t)count, NULL, &out, NULL), CAFKA_OK);
@@ -318,7 +328,8 @@ static void any_changed_bit_is_noticed(void **state)
         size_t at = bit / 8;
         bool outside = at < BATCH_LENGTH_AT || (at >= BATCH_LEADER_EPOCH_AT && at < BATCH_MAGIC_AT);
         b.data[at] ^= (uint8_t)(1 << bit % 8);
-        assert_int_equal(batch_check(bytes_of(b.data, b.size), NULL), outside ? CAFKA_OK : CAFKA_ERR_CORRUPT);
+        assert_int_equal(batch_check(bytes_of(b.data, b.size), NULL),
+                         outside ? CAFKA_OK : CAFKA_ERR_CORRUPT);
         b.data[at] ^= (uint8_t)(1 << bit % 8);
     }
     for (size_t cut = 0; cut < b.size; cut++)
@@ -371,7 +382,8 @@ static void random_bytes_never_make_the_iterator_stray(void **state)
         struct record_view view;
         record_iter_init(&it, bytes_of(copy, size), 0, 0, 5);
         while (!record_iter_next(&it, &view, NULL)) {
-            assert_true(!view.key.data || (view.key.data >= copy && view.key.data + view.key.size <= copy + size));
+            assert_true(!view.key.data ||
+                        (view.key.data >= copy && view.key.data + view.key.size <= copy + size));
             assert_true(!view.value.data || view.value.data + view.value.size <= copy + size);
             struct header_iter headers = record_headers(&view);
             struct record_header header;
@@ -395,13 +407,15 @@ static void count_is_never_trusted(void **state)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         h.record_count = counts[i];
         int rc;
-        assert_int_equal(batch_open(bytes_of(b.data, b.size), &h, NULL, 0, NULL, &it, NULL), CAFKA_OK);
+        assert_int_equal(batch_open(bytes_of(b.data, b.size), &h, NULL, 0, NULL, &it, NULL),
+                         CAFKA_OK);
         while (!(rc = record_iter_next(&it, &view, NULL)))
             ;
         assert_int_equal(rc, CAFKA_ERR_PROTOCOL);
     }
     h.record_count = -1;
-    assert_int_equal(batch_open(bytes_of(b.data, b.size), &h, NULL, 0, NULL, &it, NULL), CAFKA_ERR_PROTOCOL);
+    assert_int_equal(batch_open(bytes_of(b.data, b.size), &h, NULL, 0, NULL, &it, NULL),
+                     CAFKA_ERR_PROTOCOL);
     h.record_count = 0; /* Kafka looks no further then */
     assert_int_equal(batch_open(bytes_of(b.data, b.size), &h, NULL, 0, NULL, &it, NULL), CAFKA_OK);
     assert_int_equal(record_iter_next(&it, &view, NULL), CAFKA_END);
@@ -435,7 +449,9 @@ static void validation_finds_times_and_missing_keys(void **state)
         assert_int_equal(compressor_new(&c, codec, CODEC_LEVEL_DEFAULT, NULL), CAFKA_OK);
         assert_int_equal(batch_build(&h, records, 5, c, &out, NULL), CAFKA_OK);
         assert_int_equal(h.max_timestamp, 90);
-        assert_int_equal(batch_validate_records(bytes_of(out.data, out.size), &h, d, 1000, &inflated, &v, NULL), 0);
+        assert_int_equal(batch_validate_records(bytes_of(out.data, out.size), &h, d, 1000,
+                                                &inflated, &v, NULL),
+                         0);
         assert_int_equal(v.problem, BATCH_FINE);
         assert_int_equal(v.record_index, -1);
         assert_int_equal(v.max_timestamp, 90);
@@ -482,7 +498,8 @@ static void numbers_are_written_and_read_as_kafka_does(void **state)
         const char *kind = cJSON_GetObjectItemCaseSensitive(line, "kind")->valuestring;
         bool is_int = !strcmp(kind, "varint"), is_long = !strcmp(kind, "varlong");
         if (is_int || is_long) {
-            struct bytes b = bytes_of_hex(cJSON_GetObjectItemCaseSensitive(line, "hex")->valuestring);
+            struct bytes b =
+                bytes_of_hex(cJSON_GetObjectItemCaseSensitive(line, "hex")->valuestring);
             const cJSON *value = cJSON_GetObjectItemCaseSensitive(line, "value");
             struct reader r = reader_of(b.data, b.size);
             int64_t read = is_int ? reader_varint(&r) : reader_varlong(&r);
@@ -515,7 +532,8 @@ static void building_survives_a_lack_of_memory(void **state)
     struct compressor *c;
     struct record_data records[20] = {0};
     for (int i = 0; i < 20; i++)
-        records[i] = (struct record_data){.timestamp = i, .value = text("a value of some length, and more of it")};
+        records[i] = (struct record_data){.timestamp = i,
+                                          .value = text("a value of some length, and more of it")};
     assert_int_equal(compressor_new(&c, CODEC_LZ4, CODEC_LEVEL_DEFAULT, NULL), CAFKA_OK);
     int rc = CAFKA_ERR_MEMORY;
     for (unsigned long k = 1; rc; k++) {

@@ -43,7 +43,8 @@ static struct bytes pack(struct compressor *c, struct bytes in)
     return bytes_of(out, size);
 }
 
-static void assert_inflates_to(struct decompressor *d, int codec, struct bytes packed, struct bytes expected)
+static void assert_inflates_to(struct decompressor *d, int codec, struct bytes packed,
+                               struct bytes expected)
 {
     struct buffer out = {0};
     cafka_error err = {0};
@@ -72,7 +73,8 @@ static const int levels[CODEC_COUNT][5] = {
 static void everything_comes_back_with_every_codec_and_level(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {0, 1, 5, 100, 32767, 32768, 32769, 65535, 65536, 65537, 131072, MOST};
+    static const size_t sizes[] = {0,     1,     5,     100,   32767,  32768,
+                                   32769, 65535, 65536, 65537, 131072, MOST};
     struct decompressor *d;
     assert_int_equal(decompressor_new(&d, NULL), CAFKA_OK);
     for (int codec = CODEC_NONE; codec < CODEC_COUNT; codec++)
@@ -132,7 +134,8 @@ static void input_may_lie_in_pieces(void **state)
 static void output_never_passes_its_room(void **state)
 {
     (void)state;
-    struct bytes inputs[] = {bytes_of(words, 0), bytes_of(words, 3000), bytes_of(noise, 300), bytes_of(words, 70000)};
+    struct bytes inputs[] = {bytes_of(words, 0), bytes_of(words, 3000), bytes_of(noise, 300),
+                             bytes_of(words, 70000)};
     for (int codec = CODEC_NONE; codec < CODEC_COUNT; codec++) {
         if (!codec_available(codec))
             continue;
@@ -140,8 +143,10 @@ static void output_never_passes_its_room(void **state)
         for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
             struct bytes packed = pack(c, inputs[i]);
             struct iovec piece = {(void *)(uintptr_t)inputs[i].data, inputs[i].size};
-            for (size_t room = 0; room <= packed.size; room += packed.size > 500 && room + 99 < packed.size ? 97 : 1) {
-                uint8_t *out = malloc(room + 1); /* the next byte is the sanitizer's, this one ours */
+            for (size_t room = 0; room <= packed.size;
+                 room += packed.size > 500 && room + 99 < packed.size ? 97 : 1) {
+                uint8_t *out =
+                    malloc(room + 1); /* the next byte is the sanitizer's, this one ours */
                 size_t size = 0;
                 cafka_error err = {0};
                 assert_non_null(out);
@@ -176,7 +181,8 @@ static void bombs_stop_at_the_limit(void **state)
         struct decompressor *d;
         struct buffer out = {0};
         assert_int_equal(decompressor_new(&d, NULL), CAFKA_OK);
-        assert_int_equal(decompressor_run(d, codec, 2, packed, LIMIT, &out, NULL), CAFKA_ERR_TOO_LARGE);
+        assert_int_equal(decompressor_run(d, codec, 2, packed, LIMIT, &out, NULL),
+                         CAFKA_ERR_TOO_LARGE);
         assert_true(out.size <= LIMIT);
         assert_true(out.capacity <= 2 * LIMIT + 65536);
         assert_int_equal(decompressor_run(d, codec, 2, packed, 0, &out, NULL), CAFKA_ERR_TOO_LARGE);
@@ -202,7 +208,8 @@ static void one_byte_below_the_size_is_too_small_a_limit(void **state)
             struct bytes packed = pack(c, bytes_of(words, sizes[i]));
             struct buffer out = {0};
             buffer_put(&out, "before", 6); /* what is in the buffer does not count */
-            assert_int_equal(decompressor_run(d, codec, 2, packed, sizes[i] - 1, &out, NULL), CAFKA_ERR_TOO_LARGE);
+            assert_int_equal(decompressor_run(d, codec, 2, packed, sizes[i] - 1, &out, NULL),
+                             CAFKA_ERR_TOO_LARGE);
             out.size = 6;
             assert_int_equal(decompressor_run(d, codec, 2, packed, sizes[i], &out, NULL), CAFKA_OK);
             assert_int_equal(out.size, 6 + sizes[i]);
@@ -264,7 +271,8 @@ static void damaged_data_is_refused_or_bounded(void **state)
             for (int i = 0; i < 1 + round % 3; i++)
                 copy[rng_below(&rng, packed.size)] ^= (uint8_t)(1 << rng_below(&rng, 8));
             buffer_clear(&out);
-            int rc = decompressor_run(d, codec, round % 3, bytes_of(copy, packed.size), 5000, &out, NULL);
+            int rc = decompressor_run(d, codec, round % 3, bytes_of(copy, packed.size), 5000, &out,
+                                      NULL);
             assert_true(rc == CAFKA_OK || rc == CAFKA_ERR_COMPRESSION || rc == CAFKA_ERR_TOO_LARGE);
             assert_true(out.size <= 5000);
         }
@@ -315,7 +323,8 @@ static void lz4_head_of_magic_0_has_the_old_mistake(void **state)
     assert_int_equal(decompressor_run(d, CODEC_LZ4, 0, right, 100, &out, NULL), CAFKA_OK);
     assert_int_equal(decompressor_run(d, CODEC_LZ4, 0, wrong, 100, &out, NULL), CAFKA_OK);
     assert_int_equal(decompressor_run(d, CODEC_LZ4, 1, right, 100, &out, NULL), CAFKA_OK);
-    assert_int_equal(decompressor_run(d, CODEC_LZ4, 1, wrong, 100, &out, NULL), CAFKA_ERR_COMPRESSION);
+    assert_int_equal(decompressor_run(d, CODEC_LZ4, 1, wrong, 100, &out, NULL),
+                     CAFKA_ERR_COMPRESSION);
     buffer_fini(&out);
     drop(right);
     drop(wrong);
@@ -334,7 +343,8 @@ static void zstd_without_content_size_and_with_a_huge_window_is_read(void **stat
     ZSTD_outBuffer out = {packed, sizeof packed, 0};
     for (size_t at = 0; at <= 50000; at += 10000) {
         ZSTD_inBuffer in = {words + at, at < 50000 ? 10000 : 0, 0};
-        size_t rc = ZSTD_compressStream2(context, &out, &in, at < 50000 ? ZSTD_e_continue : ZSTD_e_end);
+        size_t rc =
+            ZSTD_compressStream2(context, &out, &in, at < 50000 ? ZSTD_e_continue : ZSTD_e_end);
         assert_false(ZSTD_isError(rc));
     }
     ZSTD_freeCCtx(context);
@@ -360,7 +370,8 @@ static void unknown_codecs_and_levels_are_refused(void **state)
     assert_int_equal(compressor_new(&c, CODEC_ZSTD, -131073, NULL), CAFKA_ERR_ARGUMENT);
     assert_int_equal(decompressor_new(&d, NULL), CAFKA_OK);
     for (int codec = CODEC_COUNT; codec < 8; codec++)
-        assert_int_equal(decompressor_run(d, codec, 2, bytes_of(words, 10), 100, &out, NULL), CAFKA_ERR_COMPRESSION);
+        assert_int_equal(decompressor_run(d, codec, 2, bytes_of(words, 10), 100, &out, NULL),
+                         CAFKA_ERR_COMPRESSION);
     decompressor_free(d);
     buffer_fini(&out);
     assert_int_equal(codec_find(str_of("lz4")), CODEC_LZ4);
@@ -378,10 +389,12 @@ static void missing_snappy_is_said(void **state)
     struct decompressor *d;
     struct buffer out = {0};
     cafka_error err = {0};
-    assert_int_equal(compressor_new(&c, CODEC_SNAPPY, CODEC_LEVEL_DEFAULT, &err), CAFKA_ERR_UNSUPPORTED);
+    assert_int_equal(compressor_new(&c, CODEC_SNAPPY, CODEC_LEVEL_DEFAULT, &err),
+                     CAFKA_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "snappy"));
     assert_int_equal(decompressor_new(&d, NULL), CAFKA_OK);
-    assert_int_equal(decompressor_run(d, CODEC_SNAPPY, 2, bytes_of(words, 10), 100, &out, NULL), CAFKA_ERR_UNSUPPORTED);
+    assert_int_equal(decompressor_run(d, CODEC_SNAPPY, 2, bytes_of(words, 10), 100, &out, NULL),
+                     CAFKA_ERR_UNSUPPORTED);
     decompressor_free(d);
     buffer_fini(&out);
 }
@@ -407,7 +420,8 @@ static void steady_work_allocates_nothing(void **state)
             unsigned long before = mem_count();
             assert_int_equal(compressor_run(c, pieces, 2, packed, 2 * MOST, &size, NULL), CAFKA_OK);
             buffer_clear(&out);
-            assert_int_equal(decompressor_run(d, codec, 2, bytes_of(packed, size), MOST, &out, NULL), CAFKA_OK);
+            assert_int_equal(decompressor_run(d, codec, 2, bytes_of(packed, size), MOST, &out, NULL),
+                             CAFKA_OK);
             if (round == 2)
                 assert_int_equal(mem_count(), before);
         }

@@ -38,7 +38,8 @@ static void golden_vectors_have_their_sums(void **state)
         assert_non_null(line);
         const cJSON *kind = cJSON_GetObjectItemCaseSensitive(line, "kind");
         if (kind && !strcmp(kind->valuestring, "crc")) {
-            struct bytes b = bytes_of_hex(cJSON_GetObjectItemCaseSensitive(line, "hex")->valuestring);
+            struct bytes b =
+                bytes_of_hex(cJSON_GetObjectItemCaseSensitive(line, "hex")->valuestring);
             char sum[9];
             snprintf(sum, sizeof sum, "%08x", crc32c(0, b.data, b.size));
             assert_string_equal(sum, cJSON_GetObjectItemCaseSensitive(line, "crc32c")->valuestring);

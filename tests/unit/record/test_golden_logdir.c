@@ -145,8 +145,8 @@ static void check_batch_line(struct current *c, const char *line)
              h->leader_epoch, batch_is_transactional(h) ? "true" : "false",
              batch_is_control(h) ? "true" : "false", horizon, position,
              h->attributes & BATCH_LOG_APPEND_TIME ? "LogAppendTime" : "CreateTime",
-             (long long)h->max_timestamp, batch_size(h), h->magic, codec_name(batch_codec(h)), h->crc,
-             batch_check(slice.bytes, NULL) ? "false" : "true");
+             (long long)h->max_timestamp, batch_size(h), h->magic, codec_name(batch_codec(h)),
+             h->crc, batch_check(slice.bytes, NULL) ? "false" : "true");
     assert_line(c, line, ours);
     int rc = batch_open(slice.bytes, h, c->d, 1 << 24, &c->inflated, &c->it, NULL);
     c->unreadable = rc == CAFKA_ERR_UNSUPPORTED; /* snappy in a build without it */
@@ -167,17 +167,21 @@ static void check_record_line(struct current *c, char *line)
         return;
     assert_int_equal(record_iter_next(&c->it, &view, NULL), CAFKA_OK);
     c->records_seen++;
-    int sequence = c->header.base_sequence < 0
-                       ? -1
-                       : sequence_add(c->header.base_sequence, (int32_t)(view.offset - c->header.base_offset));
-    int used = snprintf(ours, sizeof ours,
-                        "| offset: %lld %s: %lld keySize: %ld valueSize: %ld sequence: %d headerKeys: [",
-                        (long long)view.offset,
-                        c->header.attributes & BATCH_LOG_APPEND_TIME ? "LogAppendTime" : "CreateTime",
-                        (long long)view.timestamp, size_or_null(view.key), size_or_null(view.value), sequence);
+    int sequence =
+        c->header.base_sequence < 0
+            ? -1
+            : sequence_add(c->header.base_sequence, (int32_t)(view.offset - c->header.base_offset));
+    int used =
+        snprintf(ours, sizeof ours,
+                 "| offset: %lld %s: %lld keySize: %ld valueSize: %ld sequence: %d headerKeys: [",
+                 (long long)view.offset,
+                 c->header.attributes & BATCH_LOG_APPEND_TIME ? "LogAppendTime" : "CreateTime",
+                 (long long)view.timestamp, size_or_null(view.key), size_or_null(view.value),
+                 sequence);
     struct header_iter headers = record_headers(&view);
     for (const char *comma = ""; header_iter_next(&headers, &header); comma = ",")
-        used += snprintf(ours + used, sizeof ours - (size_t)used, "%s%.*s", comma, STR_ARG(header.name));
+        used += snprintf(ours + used, sizeof ours - (size_t)used, "%s%.*s", comma,
+                         STR_ARG(header.name));
     snprintf(ours + used, sizeof ours - (size_t)used, "]");
     char *end = strchr(strstr(line, "headerKeys: ["), ']'); /* contents follow in words */
     assert_non_null(end);
@@ -195,7 +199,8 @@ static void check_snapshot_line(struct current *c, const char *line)
     int used = snprintf(ours, sizeof ours,
                         "producerId: %lld producerEpoch: %d coordinatorEpoch: %d "
                         "currentTxnFirstOffset: %s lastTimestamp: %lld",
-                        (long long)e.producer_id, e.epoch, e.coordinator_epoch, txn, (long long)e.timestamp);
+                        (long long)e.producer_id, e.epoch, e.coordinator_epoch, txn,
+                        (long long)e.timestamp);
     if (e.last_offset >= 0)
         snprintf(ours + used, sizeof ours - (size_t)used,
                  " firstSequence: %d lastSequence: %d lastOffset: %lld offsetDelta: %d timestamp: %lld",
@@ -210,7 +215,8 @@ static void check_entry_line(struct current *c, const char *line)
     assert_true(c->next < c->count);
     if (is_kind(c, ".timeindex")) {
         struct time_index_entry e = time_index_get(c->data, c->next++, c->base);
-        snprintf(ours, sizeof ours, "timestamp: %lld offset: %lld", (long long)e.timestamp, (long long)e.offset);
+        snprintf(ours, sizeof ours, "timestamp: %lld offset: %lld", (long long)e.timestamp,
+                 (long long)e.offset);
     } else if (is_kind(c, ".txnindex")) {
         struct txn_index_entry e = txn_index_get(c->data, c->next++);
         snprintf(ours, sizeof ours,
@@ -309,9 +315,10 @@ static void text_files_are_read_and_written_byte_for_byte(void **state)
 {
     (void)state;
     struct unpacked u = unpack("logdir/clean.tar.gz");
-    static const char *const checkpoints[] = {
-        "cleaner-offset-checkpoint", "log-start-offset-checkpoint",
-        "recovery-point-offset-checkpoint", "replication-offset-checkpoint"};
+    static const char *const checkpoints[] = {"cleaner-offset-checkpoint",
+                                              "log-start-offset-checkpoint",
+                                              "recovery-point-offset-checkpoint",
+                                              "replication-offset-checkpoint"};
     struct buffer out = {0};
     for (size_t i = 0; i < 4; i++) {
         struct bytes file = read_in(&u, checkpoints[i]);
@@ -399,7 +406,8 @@ static void damage_is_found_where_it_was_done(void **state)
             fail_msg("%s: no word of %s in: %.300s", damaged[i].file, damaged[i].place, said);
     }
     assert_int_equal(log_dump(&u, "torn-5/00000000000000000000.log", said, size), 0);
-    assert_int_equal(log_dump(&u, "busy-0/00000000000000000420.index", said, size), 0); /* zeros at its end */
+    assert_int_equal(log_dump(&u, "busy-0/00000000000000000420.index", said, size),
+                     0); /* zeros at its end */
     assert_int_equal(log_dump(&u, "torn-5/nothing.log", said, size), 1);
     assert_int_equal(log_dump(&u, "torn-5/partition.metadata", said, size), 1);
     free(said);

@@ -60,7 +60,8 @@ static void settle_control(cJSON *expected, cJSON *actual)
     {
         cJSON *error = cJSON_GetObjectItemCaseSensitive(e, "controlError");
         if (a && error && !strcmp(text_of(error, "kind"), "unhandled")) {
-            static const char *const read[] = {"controlError", "leaderId", "voters", "grantingVoters"};
+            static const char *const read[] = {"controlError", "leaderId", "voters",
+                                               "grantingVoters"};
             for (size_t i = 0; i < sizeof read / sizeof *read; i++) {
                 cJSON_DeleteItemFromObjectCaseSensitive(a, read[i]);
                 cJSON_DeleteItemFromObjectCaseSensitive(e, read[i]);
@@ -78,7 +79,8 @@ static void compare(const char *name, const char *what, cJSON *expected, cJSON *
         return;
     char *e = expected ? cJSON_PrintUnformatted(expected) : NULL;
     char *a = actual ? cJSON_PrintUnformatted(actual) : NULL;
-    print_message("%s: %s\n  expected %.600s\n  actual   %.600s\n", name, what, e ? e : "-", a ? a : "-");
+    print_message("%s: %s\n  expected %.600s\n  actual   %.600s\n", name, what, e ? e : "-",
+                  a ? a : "-");
     free(e);
     free(a);
     mismatches++;
@@ -111,8 +113,8 @@ static void check_reading(struct dump *d, cJSON *line)
     size_t valid = dump_all(d, bytes, actual, &ended);
 
     cJSON *error = cJSON_GetObjectItemCaseSensitive(line, "error");
-    if (!error != !ended || valid != (size_t)cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(
-                                         line, "validBytes"))) {
+    if (!error != !ended || valid != (size_t)cJSON_GetNumberValue(
+                                         cJSON_GetObjectItemCaseSensitive(line, "validBytes"))) {
         print_message("%s: ended with %d after %zu bytes\n", name, ended, valid);
         mismatches++;
     }

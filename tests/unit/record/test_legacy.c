@@ -33,8 +33,11 @@ static struct buffer make_set(int magic, int64_t first, int count)
 {
     struct buffer set = {0};
     for (int i = 0; i < count; i++)
-        legacy_put(&set, &(struct legacy_message){.offset = first + i, .magic = (int8_t)magic,
-                                                  .timestamp = 100 + i, .key = text("key"), .value = text("value")});
+        legacy_put(&set, &(struct legacy_message){.offset = first + i,
+                                                  .magic = (int8_t)magic,
+                                                  .timestamp = 100 + i,
+                                                  .key = text("key"),
+                                                  .value = text("value")});
     return set;
 }
 
@@ -49,8 +52,10 @@ static struct buffer wrap(int magic, int codec, int8_t attributes, int64_t offse
     assert_int_equal(compressor_new(&c, codec, CODEC_LEVEL_DEFAULT, NULL), CAFKA_OK);
     compressor_set_magic(c, magic);
     assert_int_equal(compressor_run(c, &piece, 1, packed, sizeof packed, &size, NULL), CAFKA_OK);
-    legacy_put(&out, &(struct legacy_message){.offset = offset, .magic = (int8_t)magic,
-                                              .attributes = (int8_t)(attributes | codec), .timestamp = 777,
+    legacy_put(&out, &(struct legacy_message){.offset = offset,
+                                              .magic = (int8_t)magic,
+                                              .attributes = (int8_t)(attributes | codec),
+                                              .timestamp = 777,
                                               .value = bytes_of(packed, size)});
     compressor_free(c);
     return out;
@@ -65,7 +70,8 @@ static int open_entry(struct bytes entry, struct record_iter *it)
     return batch_open(entry, &h, decompressor, 10000, &inflated, it, NULL);
 }
 
-static void assert_offsets(struct record_iter *it, int64_t first, int count, int64_t timestamp, int step)
+static void assert_offsets(struct record_iter *it, int64_t first, int count, int64_t timestamp,
+                           int step)
 {
     struct record_view view;
     for (int i = 0; i < count; i++) {
@@ -121,7 +127,8 @@ static void append_time_of_a_wrapper_is_that_of_all_inside(void **state)
 {
     (void)state;
     struct buffer set = make_set(1, 0, 3);
-    struct buffer wrapper = wrap(1, CODEC_GZIP, LEGACY_LOG_APPEND_TIME, 12, bytes_of(set.data, set.size));
+    struct buffer wrapper =
+        wrap(1, CODEC_GZIP, LEGACY_LOG_APPEND_TIME, 12, bytes_of(set.data, set.size));
     struct record_iter it;
     assert_int_equal(open_entry(bytes_of(wrapper.data, wrapper.size), &it), CAFKA_OK);
     assert_offsets(&it, 10, 3, 777, 0);
@@ -200,7 +207,8 @@ static void null_and_zstd_wrappers_are_refused_and_bombs_bounded(void **state)
     struct buffer null = {0}, zstd = {0}, zeros = {0};
     struct record_iter it;
     legacy_put(&null, &(struct legacy_message){.magic = 1, .attributes = CODEC_GZIP});
-    legacy_put(&zstd, &(struct legacy_message){.magic = 1, .attributes = CODEC_ZSTD, .value = text("x")});
+    legacy_put(&zstd,
+               &(struct legacy_message){.magic = 1, .attributes = CODEC_ZSTD, .value = text("x")});
     assert_int_equal(open_entry(bytes_of(null.data, null.size), &it), CAFKA_ERR_PROTOCOL);
     assert_int_equal(open_entry(bytes_of(zstd.data, zstd.size), &it), CAFKA_ERR_PROTOCOL);
     uint8_t *room = buffer_extend(&zeros, 100000);
@@ -219,8 +227,11 @@ static void message_is_read_as_it_was_written_and_cuts_are_refused(void **state)
     (void)state;
     for (int magic = 0; magic < 2; magic++) {
         struct buffer entry = {0};
-        struct legacy_message read, m = {.offset = INT64_MAX, .magic = (int8_t)magic, .timestamp = 5,
-                                         .key = {NULL, 0}, .value = text("")};
+        struct legacy_message read, m = {.offset = INT64_MAX,
+                                         .magic = (int8_t)magic,
+                                         .timestamp = 5,
+                                         .key = {NULL, 0},
+                                         .value = text("")};
         legacy_put(&entry, &m);
         assert_int_equal(batch_check(bytes_of(entry.data, entry.size), NULL), CAFKA_OK);
         assert_int_equal(legacy_read(bytes_of(entry.data, entry.size), &read, NULL), CAFKA_OK);

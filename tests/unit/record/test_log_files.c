@@ -19,7 +19,8 @@ static void offset_index_is_read_as_it_was_written(void **state)
     uint8_t file[5 * OFFSET_INDEX_ENTRY_SIZE] = {0};
     const int64_t base = 5000000000;
     for (int i = 0; i < 3; i++) /* two more places are allocated ahead */
-        offset_index_put(file, (size_t)i, base, (struct offset_index_entry){base + 10 * (i + 1), 700 * (i + 1)});
+        offset_index_put(file, (size_t)i, base,
+                         (struct offset_index_entry){base + 10 * (i + 1), 700 * (i + 1)});
     size_t count;
     assert_int_equal(offset_index_check(bytes_of(file, sizeof file), base, &count, NULL), CAFKA_OK);
     assert_int_equal(count, 3);
@@ -83,7 +84,8 @@ static void damaged_indexes_name_the_byte_and_keep_what_is_before(void **state)
     for (int i = 0; i < 4; i++)
         time_index_put(file, (size_t)i, 0, (struct time_index_entry){100 - i, i});
     err = (cafka_error){0};
-    assert_damaged_at(time_index_check(bytes_of(file, sizeof file), 0, &count, &err), &err, "byte 12");
+    assert_damaged_at(time_index_check(bytes_of(file, sizeof file), 0, &count, &err), &err,
+                      "byte 12");
     assert_int_equal(count, 1);
 }
 
@@ -103,7 +105,8 @@ static void txn_index_is_checked(void **state)
     assert_int_equal(read.first_offset, 3);
     assert_int_equal(read.last_offset, 9);
     assert_int_equal(read.last_stable_offset, 9);
-    assert_damaged_at(txn_index_check(bytes_of(file, sizeof file - 1), &count, &err), &err, "byte 68");
+    assert_damaged_at(txn_index_check(bytes_of(file, sizeof file - 1), &count, &err), &err,
+                      "byte 68");
     assert_int_equal(count, 2);
     entries[1].last_offset = 2;
     txn_index_put(file, 1, &entries[1]);
@@ -148,7 +151,8 @@ static void snapshot_is_read_as_it_was_written_and_any_damage_is_noticed(void **
     }
     for (size_t at = 0; at < file.size; at++) {
         file.data[at] ^= 0x10;
-        assert_int_equal(snapshot_check(bytes_of(file.data, file.size), &count, NULL), CAFKA_ERR_CORRUPT);
+        assert_int_equal(snapshot_check(bytes_of(file.data, file.size), &count, NULL),
+                         CAFKA_ERR_CORRUPT);
         file.data[at] ^= 0x10;
     }
     buffer_fini(&file);
@@ -165,7 +169,8 @@ static void epoch_checkpoint_is_read_as_it_was_written(void **state)
     size_t count;
     epoch_checkpoint_write(&file, entries, 3);
     assert_string_equal(buffer_string(&file), "0\n3\n0 0\n3 120\n4 5000000000\n");
-    assert_int_equal(epoch_checkpoint_parse(bytes_of(file.data, file.size), &read, &count, NULL), CAFKA_OK);
+    assert_int_equal(epoch_checkpoint_parse(bytes_of(file.data, file.size), &read, &count, NULL),
+                     CAFKA_OK);
     assert_int_equal(count, 3);
     assert_int_equal(read[2].epoch, 4);
     assert_int_equal(read[2].start_offset, 5000000000);
@@ -179,14 +184,16 @@ static void epoch_checkpoint_is_read_as_it_was_written(void **state)
 static void offset_checkpoint_is_read_as_it_was_written(void **state)
 {
     (void)state;
-    const struct offset_checkpoint_entry entries[] = {
-        {str_of("orders"), 0, 12}, {str_of("__consumer_offsets"), 49, INT64_MAX}};
+    const struct offset_checkpoint_entry entries[] = {{str_of("orders"), 0, 12},
+                                                      {str_of("__consumer_offsets"), 49, INT64_MAX}};
     struct buffer file = {0};
     struct offset_checkpoint_entry *read;
     size_t count;
     offset_checkpoint_write(&file, entries, 2);
-    assert_string_equal(buffer_string(&file), "0\n2\norders 0 12\n__consumer_offsets 49 9223372036854775807\n");
-    assert_int_equal(offset_checkpoint_parse(bytes_of(file.data, file.size), &read, &count, NULL), CAFKA_OK);
+    assert_string_equal(buffer_string(&file),
+                        "0\n2\norders 0 12\n__consumer_offsets 49 9223372036854775807\n");
+    assert_int_equal(offset_checkpoint_parse(bytes_of(file.data, file.size), &read, &count, NULL),
+                     CAFKA_OK);
     assert_int_equal(count, 2);
     assert_true(str_is(read[1].topic, "__consumer_offsets"));
     assert_int_equal(read[1].partition, 49);
@@ -222,15 +229,18 @@ static void damaged_checkpoints_name_the_line(void **state)
         struct offset_checkpoint_entry *read = (void *)1;
         size_t count = 9;
         cafka_error err = {0};
-        assert_damaged_at(offset_checkpoint_parse(text(bad[i].file), &read, &count, &err), &err, bad[i].place);
+        assert_damaged_at(offset_checkpoint_parse(text(bad[i].file), &read, &count, &err), &err,
+                          bad[i].place);
         assert_int_equal(count, 9); /* outputs are written on success only */
     }
     struct epoch_entry *epochs;
     size_t count;
     cafka_error err = {0};
-    assert_damaged_at(epoch_checkpoint_parse(text("0\n2\n0 0\nx 1\n"), &epochs, &count, &err), &err, "line 4");
+    assert_damaged_at(epoch_checkpoint_parse(text("0\n2\n0 0\nx 1\n"), &epochs, &count, &err), &err,
+                      "line 4");
     err = (cafka_error){0};
-    assert_damaged_at(epoch_checkpoint_parse(text("0\n1\n0 0 0\n"), &epochs, &count, &err), &err, "line 3");
+    assert_damaged_at(epoch_checkpoint_parse(text("0\n1\n0 0 0\n"), &epochs, &count, &err), &err,
+                      "line 3");
 }
 
 static void partition_metadata_is_read_as_it_was_written(void **state)
@@ -239,13 +249,17 @@ static void partition_metadata_is_read_as_it_was_written(void **state)
     struct uuid id = {{1, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16}}, read;
     struct buffer file = {0};
     partition_metadata_write(&file, id);
-    assert_int_equal(partition_metadata_parse(bytes_of(file.data, file.size), &read, NULL), CAFKA_OK);
+    assert_int_equal(partition_metadata_parse(bytes_of(file.data, file.size), &read, NULL),
+                     CAFKA_OK);
     assert_true(uuid_equal(id, read));
     for (size_t cut = 0; cut < file.size; cut++)
-        assert_int_equal(partition_metadata_parse(bytes_of(file.data, cut), &read, NULL), CAFKA_ERR_CORRUPT);
-    assert_int_equal(partition_metadata_parse(text("version: 1\ntopic_id: bvcS12tyTJSWXRzsBlXMOw"), &read, NULL),
+        assert_int_equal(partition_metadata_parse(bytes_of(file.data, cut), &read, NULL),
+                         CAFKA_ERR_CORRUPT);
+    assert_int_equal(partition_metadata_parse(text("version: 1\ntopic_id: bvcS12tyTJSWXRzsBlXMOw"),
+                                              &read, NULL),
                      CAFKA_ERR_CORRUPT);
-    assert_int_equal(partition_metadata_parse(text("version: 0\ntopic_id: bvcS12tyTJSWXRzsBlXMOw\n"), &read, NULL),
+    assert_int_equal(partition_metadata_parse(text("version: 0\ntopic_id: bvcS12tyTJSWXRzsBlXMOw\n"),
+                                              &read, NULL),
                      CAFKA_OK);
     buffer_fini(&file);
 }

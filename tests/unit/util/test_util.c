@@ -26,8 +26,16 @@ static void varints_have_the_bytes_that_kafka_writes(void **state)
     static const struct {
         int32_t value;
         const char *hex;
-    } cases[] = {{0, "00"}, {-1, "01"}, {1, "02"}, {63, "7e"}, {-64, "7f"}, {64, "8001"}, {300, "d804"},
-                 {8191, "fe7f"}, {INT32_MAX, "feffffff0f"}, {INT32_MIN, "ffffffff0f"}};
+    } cases[] = {{0, "00"},
+                 {-1, "01"},
+                 {1, "02"},
+                 {63, "7e"},
+                 {-64, "7f"},
+                 {64, "8001"},
+                 {300, "d804"},
+                 {8191, "fe7f"},
+                 {INT32_MAX, "feffffff0f"},
+                 {INT32_MIN, "ffffffff0f"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint8_t out[10];
         char hex[21];
