@@ -8,10 +8,14 @@
 #include <memory>
 #include <string>
 
-namespace {
+namespace
+{
 
 struct ProducerFree {
-    void operator()(cafka_producer *producer) const { cafka_producer_free(producer); }
+    void operator()(cafka_producer *producer) const
+    {
+        cafka_producer_free(producer);
+    }
 };
 using Producer = std::unique_ptr<cafka_producer, ProducerFree>;
 
