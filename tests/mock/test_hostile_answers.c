@@ -564,6 +564,7 @@ static void read_fetch(cafka_consumer *consumer, cafka_fetch *fetch)
                                       (int64_t)below(20), NULL);
     }
     cafka_fetch_free(fetch);
+    (void)sum;
 }
 
 static void consume(cafka_mock *mock)
