@@ -195,7 +195,10 @@ CAFKA_API int cafka_consumer_begin_offsets(cafka_consumer *consumer, cafka_posit
 CAFKA_API int cafka_consumer_end_offsets(cafka_consumer *consumer, cafka_position *positions,
                                          size_t count, int64_t timeout_ms, cafka_error *err);
 
-/* Low and high watermark of an assigned partition as of the last answer; -1: not known yet. Does not block; either may be NULL. */
+/*
+ * Low and high watermark of an assigned partition as of the last answer; -1: not known yet. Does
+ * not block. Either may be NULL.
+ */
 CAFKA_API int cafka_consumer_watermarks(cafka_consumer *consumer, const char *topic,
                                         int32_t partition, int64_t *low, int64_t *high,
                                         cafka_error *err);

@@ -2,7 +2,8 @@
  * delete_records.c - DeleteRecords: move the start of a log.
  *
  * Of a partition that is named twice only the last counts, and a topic without partitions is not
- * answered, as in Kafka (its server keeps a map). With one replica a partition the low watermark is the leader's log start, so nothing waits.
+ * answered, as in Kafka (its server keeps a map). With one replica a partition the low
+ * watermark is the leader's log start, so nothing waits.
  * Source: kafka.server.ReplicaManager.deleteRecords.
  */
 #include "protocol/messages/DeleteRecords.h"

@@ -186,7 +186,7 @@ int producer_state_check(const struct producer_state *state, const struct produc
     if (!entry)
         entry = &nobody;
 
-    if (update->epoch < entry->epoch) /* that of nobody is -1 */
+    if (entry->epoch >= 0 && update->epoch < entry->epoch)
         return error_set(err, ERR_INVALID_PRODUCER_EPOCH,
                          "epoch %d of producer %" PRId64 " is older than %d", update->epoch,
                          update->producer_id, entry->epoch);

@@ -39,7 +39,7 @@ if [ "$tidy" != - ]; then
     section "$tidy"
     printf '%s\n' "${sources[@]}" |
         xargs -P "$jobs" -I{} "$tidy" --quiet {} -- -std=c11 "${flags[@]}" 2>&1 |
-        grep -vE '^[0-9]+ warnings? (generated|treated)|^Suppressed|^Use -header-filter|^$' || true
+        { grep -vE '^[0-9]+ warnings? (generated|treated)|^Suppressed|^Use -header-filter|^$' || true; }
     [ "${PIPESTATUS[1]}" = 0 ] || failed=1
 fi
 exit $failed
