@@ -158,18 +158,25 @@ void consumer_wish(cafka_consumer *consumer, struct consumer_partition *p, int64
         client_post(&consumer->client, &consumer->changes_task);
 }
 
-/* --- what the reader and the loop tell --- */
+/*
+ * --- what the reader and the loop tell ---
+ *
+ * The reader goes on after close, for fetches that the application still has; the loop must not
+ * hear of it any more, since nothing waits for what would be posted now.
+ */
 
 static void partition_failed(void *owner, struct consumer_partition *p)
 {
+    cafka_consumer *consumer = owner;
     p->app.generation++;
-    consumer_wish(owner, p, p->app.position, AGAIN_AFTER_FAILURE_MS);
+    if (!consumer->closed)
+        consumer_wish(consumer, p, p->app.position, AGAIN_AFTER_FAILURE_MS);
 }
 
 static void made_room(void *owner)
 {
     cafka_consumer *consumer = owner;
-    if (atomic_load(&consumer->fetcher.poke_wanted) &&
+    if (!consumer->closed && atomic_load(&consumer->fetcher.poke_wanted) &&
         atomic_exchange(&consumer->fetcher.poke_wanted, false))
         fetcher_poke(&consumer->fetcher);
 }
@@ -369,6 +376,12 @@ void cafka_consumer_free(cafka_consumer *consumer)
         return;
     if (consumer->opened) {
         (void)cafka_consumer_close(consumer, 0, NULL); /* nobody is left to tell */
+        consumer->closed = true; /* in a forked child close refuses, and the loop is the parent's */
+        if (!client_is_forked(&consumer->client) &&
+            client_close(&consumer->client, CAFKA_NEVER, NULL)) {
+            log_error(consumer->client.log, "a consumer cannot be freed inside a callback: it leaks");
+            return;
+        }
         client_fini(&consumer->client);
     }
     consumer_free_assignment(consumer);
@@ -385,6 +398,15 @@ void cafka_consumer_free(cafka_consumer *consumer)
 
 /* --- poll --- */
 
+/* Callbacks of the application; one of them may have closed the consumer. */
+static int dispatch(cafka_consumer *consumer, cafka_error *err)
+{
+    (void)client_dispatch(&consumer->client);
+    if (consumer->closed)
+        return error_set(err, CAFKA_ERR_CLOSED, "the consumer was closed inside a callback");
+    return CAFKA_OK;
+}
+
 static int poll_until(cafka_consumer *consumer, int64_t deadline, cafka_fetch **out,
                       cafka_error *err)
 {
@@ -394,9 +416,10 @@ static int poll_until(cafka_consumer *consumer, int64_t deadline, cafka_fetch **
             error_clear(err);
             return CAFKA_OK;
         }
+        if (!rc)
+            rc = dispatch(consumer, err);
         if (rc)
             return rc;
-        (void)client_dispatch(&consumer->client);
     }
     return reader_begin_fetch(consumer->reader, consumer->settings.max_poll_records, out, err);
 }
@@ -413,12 +436,12 @@ int cafka_consumer_poll(cafka_consumer *consumer, int64_t timeout_ms, cafka_fetc
     }
     *out = NULL;
     consumer->reader->poll++;
-    (void)client_dispatch(&consumer->client);
-    if (take_wakeup(consumer))
+    rc = dispatch(consumer, err);
+    if (!rc && take_wakeup(consumer))
         rc = woken(err);
-    else if (list_empty(&consumer->assignment))
+    else if (!rc && list_empty(&consumer->assignment))
         rc = error_set(err, CAFKA_ERR_STATE, "poll: no partition is assigned to this consumer");
-    else
+    else if (!rc)
         rc = poll_until(consumer, client_deadline(&consumer->client, timeout_ms), out, err);
     consumer_leave(consumer);
     return rc;

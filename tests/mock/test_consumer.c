@@ -545,6 +545,36 @@ static void closed_consumer_refuses_calls_and_keeps_fetches(void **state)
     cafka_fetch_free(fetch);
 }
 
+/* Of one partition data was put aside by a pause, the other has more than it may: the fetcher waits. */
+static void data_put_aside_is_let_go_when_a_consumer_that_is_short_of_memory_is_freed(void **state)
+{
+    struct scene *s = *state;
+    char *text = malloc(100001);
+    const char *texts[20];
+    memset(text, 'x', 100000);
+    text[100000] = '\0';
+    for (int i = 0; i < 20; i++)
+        texts[i] = text;
+    produce_texts(s->mock, "orders", 0, texts, 20, "linger.ms=0");
+    produce_texts(s->mock, "orders", 1, texts, 20, "linger.ms=0");
+    s->consumer = open_consumer(s->mock, "auto.offset.reset=earliest\nfetch.buffer.memory=2097152\n"
+                                         "max.poll.records=1\nmax.partition.fetch.bytes=300000");
+    assign_from(s->consumer, "orders", 2, 0);
+    for (int i = 0; i < 4; i++) {
+        cafka_fetch *fetch;
+        cafka_record_view record;
+        assert_int_equal(cafka_consumer_poll(s->consumer, 2000, &fetch, NULL), CAFKA_OK);
+        assert_int_equal(cafka_fetch_next(fetch, &record, NULL), CAFKA_OK);
+        cafka_position here = {.topic = "orders", .partition = record.partition};
+        cafka_fetch_free(fetch);
+        if (i == 1) /* in the middle of what came of it */
+            assert_int_equal(cafka_consumer_pause(s->consumer, &here, 1, NULL), CAFKA_OK);
+    }
+    close_consumer(s->consumer); /* it must not call for a fetch any more */
+    s->consumer = NULL;
+    free(text);
+}
+
 static void close_keeps_its_deadline_when_brokers_are_silent(void **state)
 {
     struct scene *s = *state;
@@ -627,6 +657,7 @@ int main(void)
         cmocka_unit_test(null_is_an_argument_error_and_no_crash),
         TEST(wakeup_ends_the_next_poll_and_loses_nothing),
         TEST(closed_consumer_refuses_calls_and_keeps_fetches),
+        TEST(data_put_aside_is_let_go_when_a_consumer_that_is_short_of_memory_is_freed),
         TEST(close_keeps_its_deadline_when_brokers_are_silent),
         TEST(failing_allocations_do_no_harm),
     };
