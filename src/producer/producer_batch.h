@@ -98,6 +98,12 @@ static inline uint8_t *producer_batch_header(const struct producer_batch *batch)
     return batch->first->data + batch->first->begin;
 }
 
+/* The loop may have it: who closed it is done with compressing. */
+static inline bool producer_batch_is_sealed(const struct producer_batch *batch)
+{
+    return atomic_load_explicit(&batch->state, memory_order_acquire) == PRODUCER_BATCH_SEALED;
+}
+
 /* What a thread needs to compress; kept and used again. */
 struct sealer {
     struct sealer *next;

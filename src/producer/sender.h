@@ -12,8 +12,9 @@
  *
  * Owner:   struct cafka_producer.
  * Thread:  the loop's, but for sender_tell() and sender_wake().
- * Reading: sender_refresh(), then pump() in sender.c; answers in sender_answer.c; the producer id
- *          in sender_id.c; flush and close in sender_close.c.
+ * Reading: sender_refresh() in sender.c, pump() in sender_pump.c, sender_send_one() in
+ *          sender_request.c, sender_answered() in sender_answer.c, sender_apply() in
+ *          sender_outcome.c; the producer id in sender_id.c; flush and close in sender_close.c.
  */
 #ifndef CAFKA_PRODUCER_SENDER_H
 #define CAFKA_PRODUCER_SENDER_H
@@ -119,30 +120,50 @@ void sender_relieve(struct sender *sender);
 
 /* --- the loop's: sender.c --- */
 
+int64_t sender_now_ms(const struct sender *sender);
+bool sender_is_urgent(const struct sender *sender); /* linger.ms does not count now */
 /* Take what was handed over. */
 void sender_look(struct sender *sender);
+/* The batch that leaves next, of those that are closed; NULL: none. */
+struct producer_batch *sender_front(const struct partition *p);
+/* Nothing of it may leave now. */
+void sender_leave_lists(struct partition *p);
+int sender_wire_broker(const struct partition *p); /* the broker that has its requests; -1: none */
 /* Decide what the partition does next, from what it has, its leader, and the time. */
 void sender_refresh(struct sender *sender, struct partition *p);
 void sender_refresh_all(struct sender *sender); /* the active ones */
-void sender_pump_dirty(struct sender *sender);  /* send what became ready */
 /* Leader or topic changed. */
 void sender_route(struct sender *sender, struct partition *p);
+
+/* --- sender_pump.c --- */
+
+void sender_pump_dirty(struct sender *sender); /* send what became ready */
+/* This turn's share of compressing is used up. */
+bool sender_slice_is_over(const struct sender *sender);
 void sender_hook_writable(void *room, struct broker *broker, enum lane lane);
 void sender_hook_down(void *room, struct broker *broker, enum lane lane, const cafka_error *why);
 
-/* --- sender_answer.c --- */
+/* --- sender_request.c, sender_gate.c --- */
+
+/* Build one request and send it. False: nothing was there that may leave, or it failed. */
+bool sender_send_one(struct sender *sender, struct sender_broker *to, struct conn *conn);
+void sender_requests_free(struct sender *sender); /* those that are idle, and those nobody answers */
+enum sequence_gate sender_gate(struct sender *sender, struct sender_broker *to, struct partition *p);
+
+/* --- sender_answer.c, sender_outcome.c --- */
 
 void sender_answered(struct request *request, const struct reply *reply);
 /* The batch is done with: success if error is NULL. It must be in no list. */
 void sender_finish(struct sender *sender, struct producer_batch *batch, const cafka_error *error);
 /* Put it back into the queue, where its number says. */
 void sender_requeue(struct partition *p, struct producer_batch *batch);
+
+/* --- sender_fail.c --- */
+
 void sender_expire(struct sender *sender, struct partition *p);
 /* Fail every batch there is, and what is still being sealed as soon as it is. */
 void sender_fail_all(struct sender *sender, const cafka_error *why);
 void sender_purge(struct sender *sender, struct partition *p);
-/* No partition takes records any more. */
-void sender_refuse_all(struct sender *sender);
 /* The producer can't go on: fail everything, now and later. */
 void sender_fatal(struct sender *sender, const cafka_error *why);
 
@@ -165,6 +186,8 @@ void sender_batch_split(struct sender *sender, const struct producer_batch *batc
 /* The loop: if nobody is in a hurry any more, linger.ms counts again. */
 void sender_calm(struct sender *sender);
 
+/* No partition takes records any more. */
+void sender_refuse_all(struct sender *sender);
 int closing_init(cafka_producer *producer, cafka_error *err);
 /* Any thread. Stop taking records, deliver, and at the deadline (ns) fail the rest. A shorter one counts. */
 void closing_start(cafka_producer *producer, int64_t deadline);
