@@ -34,6 +34,14 @@ typedef struct cafka_producer cafka_producer; /* <cafka/producer.h> */
 typedef struct cafka_consumer cafka_consumer; /* <cafka/consumer.h> */
 typedef struct cafka_delivery cafka_delivery; /* <cafka/producer.h> */
 
+/* <cafka/plugin.h> */
+typedef struct cafka_producer_interceptor cafka_producer_interceptor;
+typedef struct cafka_consumer_interceptor cafka_consumer_interceptor;
+typedef struct cafka_serializer cafka_serializer;
+typedef struct cafka_deserializer cafka_deserializer;
+typedef struct cafka_partitioner cafka_partitioner;
+typedef struct cafka_scratch cafka_scratch;
+
 /* An empty configuration: every property has its default. Errors: CAFKA_ERR_MEMORY. */
 CAFKA_API int cafka_config_new(cafka_config **out, cafka_error *err);
 
@@ -174,6 +182,36 @@ enum {
  */
 typedef void cafka_log_fn(void *user, int level, const char *area, const char *message);
 CAFKA_API void cafka_config_set_log(cafka_config *config, cafka_log_fn *fn, void *user, int level);
+
+/*
+ * Functions of the application around each record: see <cafka/plugin.h>. The structs are copied; `user`
+ * and `name` in them must outlive the clients. Interceptors are added to those that are there and
+ * form a chain; of the others the last one counts, and NULL takes it away.
+ *
+ * Errors:  CAFKA_ERR_ARGUMENT  no configuration; no struct, or one whose size is none of a cafka that
+ *                              ever was; or the function that it is for is missing
+ *          CAFKA_ERR_MEMORY
+ */
+CAFKA_API int cafka_config_add_producer_interceptor(cafka_config *config,
+                                                    const cafka_producer_interceptor *interceptor,
+                                                    cafka_error *err);
+CAFKA_API int cafka_config_add_consumer_interceptor(cafka_config *config,
+                                                    const cafka_consumer_interceptor *interceptor,
+                                                    cafka_error *err);
+CAFKA_API int cafka_config_set_key_serializer(cafka_config *config,
+                                              const cafka_serializer *serializer, cafka_error *err);
+CAFKA_API int cafka_config_set_value_serializer(cafka_config *config,
+                                                const cafka_serializer *serializer,
+                                                cafka_error *err);
+CAFKA_API int cafka_config_set_key_deserializer(cafka_config *config,
+                                                const cafka_deserializer *deserializer,
+                                                cafka_error *err);
+CAFKA_API int cafka_config_set_value_deserializer(cafka_config *config,
+                                                  const cafka_deserializer *deserializer,
+                                                  cafka_error *err);
+/* Beside partitioner.class, and before it. */
+CAFKA_API int cafka_config_set_partitioner(cafka_config *config,
+                                           const cafka_partitioner *partitioner, cafka_error *err);
 
 /* The loop to share; it must outlive the client. None set: a private background loop. */
 CAFKA_API void cafka_config_set_loop(cafka_config *config, cafka_loop *loop);

@@ -51,6 +51,7 @@ enum {
     CAFKA_ERR_AUTH = -1021,        /* login refused */
     CAFKA_ERR_SYSTEM = -1022,      /* the operating system refused a resource */
     CAFKA_ERR_TRUNCATED = -1023,   /* the log was truncated below the position (KIP-320) */
+    CAFKA_ERR_SERIALIZATION = -1024, /* a serializer or deserializer of the application failed */
     CAFKA_END = -1099              /* no more items; not a failure */
 };
 

@@ -40,6 +40,7 @@ void cafka_config_free(cafka_config *config)
         mem_free(config->values[i]);
     mem_free(config->values);
     mem_free(config->sources);
+    plugins_fini(&config->plugins);
     mem_free(config);
 }
 
@@ -57,6 +58,11 @@ int cafka_config_copy(cafka_config **out, const cafka_config *config, cafka_erro
     *copy = *config;
     copy->values = values;
     copy->sources = sources;
+    rc = plugins_copy(&copy->plugins, &config->plugins, err);
+    if (rc) {
+        cafka_config_free(copy);
+        return rc;
+    }
     memcpy(sources, config->sources, property_count * sizeof *sources);
     for (size_t i = 0; i < property_count; i++) {
         values[i] = mem_strdup(config->values[i]);

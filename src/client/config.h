@@ -18,6 +18,8 @@
 
 #include <cafka/config.h>
 
+#include "client/plugins.h"
+
 struct property {
     const char *name;
     cafka_config_type type;
@@ -82,6 +84,7 @@ struct cafka_config {
     int log_level;
     cafka_loop *loop;
     const cafka_env *env; /* NULL: the real one */
+    struct plugins plugins;
 };
 
 int config_set_text(cafka_config *config, const char *name, const char *value, int source,

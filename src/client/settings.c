@@ -223,6 +223,11 @@ const char *client_settings_text(const struct client_settings *settings, const c
     return config_text(settings->config, name, settings->kind);
 }
 
+const struct plugins *client_plugins(const struct client_settings *settings)
+{
+    return &settings->config->plugins;
+}
+
 void client_settings_warn_unused(const struct client_settings *settings)
 {
     struct log log = {&settings->log_sink, "config"};

@@ -21,6 +21,8 @@
 
 #include "util/log.h"
 
+struct plugins; /* client/plugins.h */
+
 struct server_name {
     char *host; /* a name, or an address without brackets */
     uint16_t port;
@@ -149,6 +151,9 @@ void admin_settings_fini(struct admin_settings *settings);
 
 /* The effective text of any property, for rooms that need more than the fields; NULL: none. */
 const char *client_settings_text(const struct client_settings *settings, const char *name);
+
+/* The application's functions on the way of a record; never NULL once the settings are made. */
+const struct plugins *client_plugins(const struct client_settings *settings);
 
 /*
  * Warn in the log about properties that were set and have no effect: Java's own, and those of

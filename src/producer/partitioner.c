@@ -3,12 +3,19 @@
  */
 #include "producer/partitioner.h"
 
+#include <cafka/plugin.h>
+
 #include "util/alloc.h"
 #include "util/hash.h"
 
 int32_t partition_for_key(struct bytes key, int32_t count)
 {
     return (hash_murmur2(key.data, key.size) & INT32_MAX) % count;
+}
+
+int32_t cafka_partition_for_key(const void *key, size_t key_size, int32_t count)
+{
+    return count < 1 ? -1 : partition_for_key(bytes_of(key, key ? key_size : 0), count);
 }
 
 void partition_load_fini(struct partition_load *load)

@@ -3,6 +3,8 @@
  */
 #include "producer/topics.h"
 
+#include <cafka/plugin.h>
+
 #include "producer/room.h"
 #include "protocol/errors.h"
 #include "util/alloc.h"
@@ -219,6 +221,14 @@ int topics_get(cafka_producer *producer, const char *name, cafka_topic **out, ca
     if (!rc)
         *out = topic;
     return rc;
+}
+
+int cafka_topic_has_leader(const cafka_topic *topic, int32_t partition)
+{
+    struct partition_set *set =
+        topic ? atomic_load_explicit(&topic->set, memory_order_acquire) : NULL;
+    return set && partition >= 0 && partition < set->count &&
+           atomic_load_explicit(&set->partitions[partition]->broker, memory_order_relaxed);
 }
 
 /* --- waiting for metadata --- */
