@@ -36,58 +36,31 @@ static const char usage[] =
     "usage: cafka bench produce|consume -b HOST:PORT[,…] -t TOPIC -n RECORDS [-s BYTES] [--latency]\n"
     "                   [--rate RECORDS_PER_SECOND] [-X property=value]…\n";
 
-static bool take_option(struct bench_job *job, const struct option_use *use)
+/* GO_ON when the job is complete, else the exit status. */
+static int parse(struct bench_job *job, int argc, char **argv)
 {
-    if (!strcmp(use->name, "--latency")) {
-        job->latency = true;
-        return true;
-    }
-    if (!strcmp(use->name, "--rate"))
-        return option_number("--rate", use->argument, 1, 1000000000, &job->rate);
-    if (!strcmp(use->name, "-b"))
-        return option_set(job->config, "bootstrap.servers", use->argument);
-    if (!strcmp(use->name, "-n"))
-        return option_number("-n", use->argument, 1, INT64_C(1) << 40, &job->records);
-    if (!strcmp(use->name, "-s"))
-        return option_number("-s", use->argument, 0, 1 << 30, &job->value_bytes);
-    if (!strcmp(use->name, "-X"))
-        return option_property(job->config, use->argument);
-    if (!strcmp(use->name, "-t")) {
-        job->topic = use->argument;
-        return true;
-    }
-    complain("bench has no option %s", use->name);
-    return false;
-}
-
-static bool parse(struct bench_job *job, int argc, char **argv)
-{
-    static const char *const with_value[] = {"-b", "-t", "-n", "-s", "-X", "--rate", NULL};
-    struct option_walk walk = {.argc = argc, .at = 1, .argv = argv, .with_value = with_value};
-    struct option_use use;
-    int kind;
-    while ((kind = option_next(&walk, &use)) >= 0) {
-        if (kind == 1 && !strcmp(use.name, "--help")) {
-            fputs(usage, stdout);
-            exit(0);
-        }
-        if (kind == 1 && !take_option(job, &use))
-            return false;
-        if (kind == 0 && job->mode) {
-            complain("bench has one mode, not \"%s\" as well", use.argument);
-            return false;
-        }
-        if (kind == 0)
-            job->mode = use.argument;
-    }
-    if (kind != -1)
-        return false;
-    bool complete = job->mode && job->topic && job->records &&
-                    (!strcmp(job->mode, "produce") || !strcmp(job->mode, "consume"));
-    if (!complete)
-        complain(
-            "bench needs a mode (produce or consume), a topic (-t) and a number of records (-n)");
-    return complete;
+    struct option options[] = {
+        {"-b", .property = "bootstrap.servers"},
+        {"-t", .text = &job->topic},
+        {"-n", .number = &job->records, .least = 1, .most = INT64_C(1) << 40},
+        {"-s", .number = &job->value_bytes, .least = 0, .most = 1 << 30},
+        {"--latency", .flag = &job->latency},
+        {"--rate", .number = &job->rate, .least = 1, .most = 1000000000},
+        {"-X", .properties = true},
+        {0},
+    };
+    struct command_line line = {"bench", usage, options, job, job->config};
+    int words = options_parse(&line, argc, argv);
+    if (words < 0)
+        return options_status(words);
+    if (words > 1)
+        return options_wrong(&line, "bench has one mode, not \"%s\" as well", argv[2]);
+    job->mode = words ? argv[1] : "";
+    if ((strcmp(job->mode, "produce") != 0 && strcmp(job->mode, "consume") != 0) || !job->topic ||
+        !job->records)
+        return options_wrong(&line, "bench needs a mode (produce or consume), a topic (-t) and a "
+                                    "number of records (-n)");
+    return GO_ON;
 }
 
 /* --- the result --- */
@@ -286,11 +259,9 @@ int cli_bench(int argc, char **argv)
         complain_error("bench", &err);
         return 1;
     }
-    int status = EXIT_USAGE;
-    if (parse(&job, argc, argv))
+    int status = parse(&job, argc, argv);
+    if (status == GO_ON)
         status = run(&job);
-    else
-        fprintf(stderr, "(cafka bench --help tells more)\n");
     cafka_config_free(job.config);
     return status;
 }

@@ -12,6 +12,7 @@
 #include <cafka/consumer.h>
 
 #include "cli/cli.h"
+#include "cli/format.h"
 #include "cli/options.h"
 
 enum {
@@ -29,34 +30,39 @@ struct consume_job {
     cafka_consumer *consumer;
     const char *topics[TOPICS_MAX];
     size_t topic_count;
-    const char *group;
+    int64_t partition; /* -1: all of them */
     enum start start;
     int64_t start_value; /* offset or time */
     int64_t count;       /* -1: no limit */
     int64_t lookup_ms;   /* how long to ask for partitions and offsets before the first record */
     bool until_end;
     const char *format;
-    cafka_position *positions; /* what is assigned; with -e offset is where it ends */
+    cafka_position *positions; /* what is read; with -e offset is where it ends */
     size_t position_count;
     uint64_t received, bytes;
-    bool failed;
+    bool failed; /* a partition was left out */
     struct progress progress;
 };
 
 static const char usage[] =
-    "usage: cafka consume -b HOST:PORT[,…] -t TOPIC… [-o beginning|end|OFFSET|@MILLIS] [-c COUNT] [-e]\n"
-    "                     [-f FORMAT] [-X property=value]…\n"
+    "usage: cafka consume -b HOST:PORT[,…] -t TOPIC… [-p PARTITION] [-o beginning|end|OFFSET|@MILLIS]\n"
+    "                     [-c COUNT] [-e] [-f FORMAT] [-X property=value]…\n"
     "\n"
+    "  -p  only this partition\n"
     "  -o  where to start (default: as auto.offset.reset says)\n"
     "  -c  end after so many records\n"
     "  -e  end at the end of all partitions, as it was at the start\n"
     "  -f  %t topic %p partition %o offset %k key %s value %T timestamp %h headers, \\n \\t \\\\ %%\n"
-    "      (default \"%s\\n\")\n";
+    "      (default %s\\n)\n"
+    "\n"
+    "A partition that can't be read on, at a damaged batch for instance, is told with its offset and left\n"
+    "out; the others go on, and the exit status is 1. -p and -o start again behind it.\n";
 
 /* --- options --- */
 
-static bool take_start(struct consume_job *job, const char *text)
+static bool take_start(void *user, const char *text)
 {
+    struct consume_job *job = user;
     if (!strcmp(text, "beginning")) {
         job->start = START_BEGINNING;
     } else if (!strcmp(text, "end")) {
@@ -71,8 +77,14 @@ static bool take_start(struct consume_job *job, const char *text)
     return true;
 }
 
-static bool add_topic(struct consume_job *job, const char *topic)
+static bool add_topic(void *user, const char *topic)
 {
+    struct consume_job *job = user;
+    for (size_t i = 0; i < job->topic_count; i++)
+        if (!strcmp(job->topics[i], topic)) {
+            complain("topic %s is named twice", topic);
+            return false;
+        }
     if (job->topic_count == TOPICS_MAX) {
         complain("no more than %d topics", TOPICS_MAX);
         return false;
@@ -81,132 +93,94 @@ static bool add_topic(struct consume_job *job, const char *topic)
     return true;
 }
 
-static bool take_option(struct consume_job *job, const struct option_use *use)
+static bool refuse_group(void *user, const char *group)
 {
-    switch (use->name[1]) {
-    case 'b': return option_set(job->config, "bootstrap.servers", use->argument);
-    case 't': return add_topic(job, use->argument);
-    case 'g':
-        complain("-g %s: this version reads whole topics and joins no group yet; leave -g out",
-                 use->argument);
-        return false;
-    case 'o': return take_start(job, use->argument);
-    case 'c': return option_number("-c", use->argument, 1, INT64_MAX, &job->count);
-    case 'e': job->until_end = true; return true;
-    case 'f': job->format = use->argument; return true;
-    case 'X': return option_property(job->config, use->argument);
-    default: complain("consume has no option %s", use->name); return false;
-    }
+    (void)user;
+    complain("-g %s: this version reads whole topics and joins no group yet; leave -g out", group);
+    return false;
 }
 
-static bool parse(struct consume_job *job, int argc, char **argv)
+static bool take_format(void *user, const char *text)
 {
-    static const char *const with_value[] = {"-b", "-t", "-g", "-o", "-c", "-f", "-X", NULL};
-    struct option_walk walk = {.argc = argc, .at = 1, .argv = argv, .with_value = with_value};
-    struct option_use use;
-    int kind;
-    while ((kind = option_next(&walk, &use)) >= 0) {
-        if (kind == 1 && !strcmp(use.name, "--help")) {
-            fputs(usage, stdout);
-            exit(0);
-        }
-        if (kind == 1 ? !take_option(job, &use) : !add_topic(job, use.argument))
-            return false; /* words behind the options are topics too */
-    }
-    if (kind == -1 && !job->topic_count)
-        complain("consume needs a topic (-t)");
-    return kind == -1 && job->topic_count;
+    struct consume_job *job = user;
+    job->format = text;
+    return format_check(text);
 }
 
-/* --- output --- */
-
-static void put(const void *data, size_t size)
+/* GO_ON when the job is complete, else the exit status. */
+static int parse(struct consume_job *job, int argc, char **argv)
 {
-    if (size)
-        fwrite(data, 1, size, stdout);
-}
-
-static void put_headers(const cafka_record_view *r)
-{
-    cafka_header h;
-    for (size_t i = 0; !cafka_record_view_header(r, NULL, i, &h); i++) {
-        if (i)
-            putchar(',');
-        put(h.name, h.name_size);
-        if (h.value)
-            putchar('=');
-        put(h.value, h.value_size);
-    }
-}
-
-static void put_field(char letter, const cafka_record_view *r)
-{
-    switch (letter) {
-    case 't': fputs(r->topic, stdout); break;
-    case 'p': printf("%d", r->partition); break;
-    case 'o': printf("%" PRId64, r->offset); break;
-    case 'k': put(r->key, r->key_size); break;
-    case 's': put(r->value, r->value_size); break;
-    case 'T': printf("%" PRId64, r->timestamp_ms); break;
-    case 'h': put_headers(r); break;
-    case '%': putchar('%'); break;
-    default: /* not ours: as it stands */
-        putchar('%');
-        if (letter)
-            putchar(letter);
-    }
-}
-
-static void put_escape(char letter)
-{
-    switch (letter) {
-    case 'n': putchar('\n'); break;
-    case 't': putchar('\t'); break;
-    case '\\': putchar('\\'); break;
-    default:
-        putchar('\\');
-        if (letter)
-            putchar(letter);
-    }
-}
-
-static void print_record(const struct consume_job *job, const cafka_record_view *r)
-{
-    if (!job->format) {
-        put(r->value, r->value_size);
-        putchar('\n');
-        return;
-    }
-    for (const char *c = job->format; *c; c++) {
-        if (*c == '%' || *c == '\\') {
-            if (*c == '%')
-                put_field(c[1], r);
-            else
-                put_escape(c[1]);
-            c += c[1] != '\0';
-        } else {
-            putchar(*c);
-        }
-    }
+    struct option options[] = {
+        {"-b", .property = "bootstrap.servers"},
+        {"-t", .each = add_topic},
+        {"-p", .number = &job->partition, .least = 0, .most = INT32_MAX},
+        {"-g", .take = refuse_group},
+        {"-o", .take = take_start},
+        {"-c", .number = &job->count, .least = 1, .most = INT64_MAX},
+        {"-e", .flag = &job->until_end},
+        {"-f", .take = take_format},
+        {"-X", .properties = true},
+        {0},
+    };
+    struct command_line line = {"consume", usage, options, job, job->config};
+    int words = options_parse(&line, argc, argv);
+    if (words < 0)
+        return options_status(words);
+    for (int i = 1; i <= words; i++) /* words behind the options are topics too */
+        if (!add_topic(job, argv[i]))
+            return EXIT_USAGE;
+    return job->topic_count ? GO_ON : options_wrong(&line, "consume needs a topic (-t)");
 }
 
 /* --- where to start and to end --- */
+
+/* Nothing more of positions[i]: it has failed, which was told. */
+static void leave_out(struct consume_job *job, size_t i)
+{
+    (void)cafka_consumer_assign_remove(job->consumer, &job->positions[i], 1, NULL);
+    job->positions[i] = job->positions[--job->position_count];
+    job->failed = true;
+}
+
+/* After a question about all of them: those without an answer. */
+static void leave_out_unanswered(struct consume_job *job)
+{
+    for (size_t i = job->position_count; i-- > 0;) {
+        const cafka_position *at = &job->positions[i];
+        if (!at->error)
+            continue;
+        complain("consume: the offsets of %s-%d can't be had (%s); it is left out", at->topic,
+                 at->partition, cafka_error_name(at->error));
+        leave_out(job, i);
+    }
+}
+
+static bool add_partitions(struct consume_job *job, const char *topic, int32_t count)
+{
+    cafka_position *grown =
+        realloc(job->positions, (job->position_count + (size_t)count) * sizeof *grown);
+    if (!grown) {
+        complain("no memory for %d partitions", count);
+        return false;
+    }
+    job->positions = grown;
+    for (int32_t p = 0; p < count; p++)
+        if (job->partition < 0 || job->partition == p)
+            grown[job->position_count++] = (cafka_position){.topic = topic, .partition = p};
+    if (job->partition < count)
+        return true;
+    complain("consume: %s has %d partitions, from 0 on; there is no %d", topic, count,
+             (int)job->partition);
+    return false;
+}
 
 static bool list_partitions(struct consume_job *job, cafka_error *err)
 {
     for (size_t t = 0; t < job->topic_count; t++) {
         int32_t count;
-        if (cafka_consumer_partitions(job->consumer, job->topics[t], job->lookup_ms, &count, err))
+        if (cafka_consumer_partitions(job->consumer, job->topics[t], job->lookup_ms, &count, err) ||
+            !add_partitions(job, job->topics[t], count))
             return false;
-        cafka_position *grown =
-            realloc(job->positions, (job->position_count + (size_t)count) * sizeof *grown);
-        if (!grown) {
-            complain("no memory for %d partitions", count);
-            return false;
-        }
-        job->positions = grown;
-        for (int32_t p = 0; p < count; p++)
-            grown[job->position_count++] = (cafka_position){.topic = job->topics[t], .partition = p};
     }
     return true;
 }
@@ -218,6 +192,7 @@ static bool find_times(struct consume_job *job, cafka_error *err)
     if (cafka_consumer_list_offsets(job->consumer, job->positions, job->position_count,
                                     job->lookup_ms, err))
         return false;
+    leave_out_unanswered(job);
     for (size_t i = 0; i < job->position_count; i++) {
         cafka_position *at = &job->positions[i];
         at->offset = at->offset < 0 ? CAFKA_OFFSET_END : at->offset; /* no record is that young */
@@ -242,28 +217,30 @@ static bool assign(struct consume_job *job, cafka_error *err)
         return false;
     if (cafka_consumer_assign(job->consumer, job->positions, job->position_count, err))
         return false;
-    return !job->until_end || !cafka_consumer_end_offsets(job->consumer, job->positions,
-                                                          job->position_count, job->lookup_ms, err);
+    if (!job->until_end)
+        return true;
+    if (cafka_consumer_end_offsets(job->consumer, job->positions, job->position_count,
+                                   job->lookup_ms, err))
+        return false;
+    leave_out_unanswered(job);
+    return true;
 }
 
 /* Has every partition come to where it ended at the start? */
 static bool at_end(struct consume_job *job)
 {
-    for (size_t i = 0; i < job->position_count; i++) {
+    for (size_t i = job->position_count; i-- > 0;) {
         const cafka_position *end = &job->positions[i];
         int64_t position;
         cafka_error err = {0};
-        if (cafka_consumer_position(job->consumer, end->topic, end->partition, WAIT_MS, &position,
-                                    &err)) {
-            if (err.code != CAFKA_ERR_TIMEOUT && err.code != CAFKA_ERR_WAKEUP) {
-                complain_error("consume", &err);
-                job->failed = true;
-                stop_asked = 1;
-            }
+        int rc = cafka_consumer_position(job->consumer, end->topic, end->partition, WAIT_MS,
+                                         &position, &err);
+        if (rc && rc != CAFKA_ERR_TIMEOUT && rc != CAFKA_ERR_WAKEUP) {
+            complain_error("consume", &err);
+            leave_out(job, i);
+        } else if (rc || position < end->offset) {
             return false;
         }
-        if (position < end->offset)
-            return false;
     }
     return true;
 }
@@ -282,18 +259,36 @@ static bool has_all(const struct consume_job *job)
     return job->count >= 0 && job->received >= (uint64_t)job->count;
 }
 
+/* An error that cafka_fetch_next() told: of one partition, which is left out, or of all. */
+static bool survive(struct consume_job *job, const cafka_record_view *place, const cafka_error *err)
+{
+    complain_error("consume", err);
+    for (size_t i = 0; place->topic && i < job->position_count; i++) {
+        const cafka_position *at = &job->positions[i];
+        if (at->partition != place->partition || strcmp(at->topic, place->topic) != 0)
+            continue;
+        complain("consume: %s-%d is left out from offset %" PRId64 " on", at->topic, at->partition,
+                 place->offset);
+        leave_out(job, i);
+        return true;
+    }
+    return false;
+}
+
 static bool take_records(struct consume_job *job, cafka_fetch *fetch)
 {
-    cafka_record_view record;
     cafka_error err = {0};
-    int rc;
-    while (!stop_asked && !has_all(job) &&
-           (rc = cafka_fetch_next(fetch, &record, &err)) != CAFKA_END) {
+    while (!stop_asked && !has_all(job)) {
+        cafka_record_view record = {0};
+        int rc = cafka_fetch_next(fetch, &record, &err);
+        if (rc == CAFKA_END)
+            break;
         if (rc) {
-            complain_error("consume", &err);
-            return false;
+            if (!survive(job, &record, &err))
+                return false;
+            continue;
         }
-        print_record(job, &record);
+        format_print(job->format, &record);
         job->received++;
         job->bytes += record.key_size + record.value_size;
     }
@@ -316,7 +311,7 @@ static bool consume(struct consume_job *job)
 {
     cafka_error err = {0};
     bool good = true;
-    while (good && !stop_asked && !has_all(job)) {
+    while (good && job->position_count && !stop_asked && !has_all(job)) {
         cafka_fetch *fetch = NULL;
         if (job->until_end && at_end(job))
             break;
@@ -339,9 +334,8 @@ static bool start(struct consume_job *job)
     cafka_error err = {0};
     if (list_partitions(job, &err) && assign(job, &err))
         return true;
-    if (err.code == CAFKA_ERR_WAKEUP && stop_asked)
-        return false;
-    complain_error("consume", &err);
+    if (err.code && !(err.code == CAFKA_ERR_WAKEUP && stop_asked))
+        complain_error("consume", &err);
     return false;
 }
 
@@ -383,7 +377,7 @@ static int run(struct consume_job *job)
     progress_begin(&job->progress);
     bool good = start(job) && consume(job);
     progress_end(&job->progress);
-    if (stop_asked && !job->failed)
+    if (stop_asked)
         complain("interrupted: %" PRIu64 " records received", job->received);
     cafka_consumer_close(job->consumer, CLOSE_MS, NULL);
     catch_stop_signals(NULL);
@@ -393,17 +387,15 @@ static int run(struct consume_job *job)
 
 int cli_consume(int argc, char **argv)
 {
-    struct consume_job job = {.count = -1};
+    struct consume_job job = {.count = -1, .partition = -1, .format = "%s\n"};
     cafka_error err = {0};
     if (cafka_config_new(&job.config, &err)) {
         complain_error("consume", &err);
         return 1;
     }
-    int status = EXIT_USAGE;
-    if (parse(&job, argc, argv))
+    int status = parse(&job, argc, argv);
+    if (status == GO_ON)
         status = run(&job);
-    else
-        fprintf(stderr, "(cafka consume --help tells more)\n");
     free(job.positions);
     cafka_config_free(job.config);
     return status;

@@ -284,12 +284,12 @@ static bool dump_file(struct job *j)
     return !j->damaged;
 }
 
-static int usage(void)
+static int usage(FILE *out, int status)
 {
-    fprintf(stderr,
+    fprintf(out,
             "usage: cafka log dump [--records] FILE…\n"
             "shows what .log, .index, .timeindex, .txnindex and .snapshot files hold, as JSON\n");
-    return 2;
+    return status;
 }
 
 int cli_log_dump(int argc, char **argv)
@@ -298,23 +298,21 @@ int cli_log_dump(int argc, char **argv)
     bool good = true, options = true;
     int files = 0;
     for (int i = 1; i < argc; i++) {
-        if (options && !strcmp(argv[i], "--records"))
+        char *word = argv[i];
+        if (!options || word[0] != '-')
+            argv[1 + files++] = word;
+        else if (!strcmp(word, "--records"))
             job.records = true;
-        else if (options && !strcmp(argv[i], "--"))
+        else if (!strcmp(word, "--help"))
+            return usage(stdout, 0);
+        else if (!strcmp(word, "--"))
             options = false;
-        else if (options && argv[i][0] == '-')
-            return usage();
         else
-            files++;
+            return usage(stderr, 2);
     }
     if (!files)
-        return usage();
-    options = true;
-    for (int i = 1; i < argc; i++) {
-        if (options && argv[i][0] == '-') {
-            options = strcmp(argv[i], "--") != 0;
-            continue;
-        }
+        return usage(stderr, 2);
+    for (int i = 1; i <= files; i++) {
         job.path = argv[i];
         job.damaged = false;
         good &= dump_file(&job);
@@ -330,5 +328,7 @@ int cli_log(int argc, char **argv)
 {
     if (argc >= 2 && !strcmp(argv[1], "dump"))
         return cli_log_dump(argc - 1, argv + 1);
-    return usage();
+    if (argc == 2 && !strcmp(argv[1], "--help"))
+        return usage(stdout, 0);
+    return usage(stderr, 2);
 }

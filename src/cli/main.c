@@ -1,11 +1,14 @@
 /*
  * main.c - the `cafka` program: finds the command and lets it run.
  */
+#include "config.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "protocol/errors.h"
 
 static const struct command {
@@ -29,6 +32,25 @@ static void print_help(FILE *out)
     fprintf(out, "usage: cafka COMMAND …\n\n");
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+    fprintf(out, "\n\"cafka help COMMAND\" tells more of one, \"cafka --version\" the release.\n");
+}
+
+/* NULL after telling that there is none of that name. */
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (!strcmp(name, commands[i].name))
+            return &commands[i];
+    if (*name)
+        complain("no command is called \"%s\" (cafka help lists them)", name);
+    return NULL;
+}
+
+static int help_of(const char *name)
+{
+    const struct command *command = find_command(name);
+    char help[] = "--help", *arguments[] = {(char *)name, help, NULL};
+    return command ? command->run(2, arguments) : EXIT_USAGE;
 }
 
 /*
@@ -46,15 +68,21 @@ int main(int argc, char **argv)
 {
     keep_standard_descriptors();
     protocol_errors_register();
-    if (argc >= 2 && (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help"))) {
+    const char *name = argc >= 2 ? argv[1] : "";
+    if (!strcmp(name, "help") && argc >= 3)
+        return help_of(argv[2]);
+    if (!strcmp(name, "help") || !strcmp(name, "--help")) {
         print_help(stdout);
         return 0;
     }
-    for (size_t i = 0; argc >= 2 && i < COMMANDS; i++)
-        if (!strcmp(argv[1], commands[i].name))
-            return commands[i].run(argc - 1, argv + 1);
-    if (argc >= 2)
-        fprintf(stderr, "cafka: no command is called \"%s\"\n\n", argv[1]);
-    print_help(stderr);
-    return 2;
+    if (!strcmp(name, "--version")) {
+        printf("cafka %s\n", PACKAGE_VERSION);
+        return 0;
+    }
+    const struct command *command = find_command(name);
+    if (command)
+        return command->run(argc - 1, argv + 1);
+    if (argc < 2)
+        print_help(stderr);
+    return EXIT_USAGE;
 }

@@ -15,48 +15,119 @@
 #include <time.h>
 #include <unistd.h>
 
+/* --- telling --- */
+
+static void complain_args(const char *format, va_list args)
+{
+    fputs("cafka: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+void complain(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    complain_args(format, args);
+    va_end(args);
+}
+
+void complain_error(const char *what, const cafka_error *err)
+{
+    complain("%s: %s (%s)", what, err->message, cafka_error_name(err->code));
+}
+
 /* --- options --- */
 
-static const char *find_with_value(const struct option_walk *walk, const char *word, size_t size)
+static struct option *find_option(const struct command_line *line, const char *name, size_t size)
 {
-    for (const char *const *name = walk->with_value; *name; name++)
-        if (strlen(*name) == size && !memcmp(*name, word, size))
-            return *name;
+    for (struct option *option = line->options; option->name; option++)
+        if (strlen(option->name) == size && !memcmp(option->name, name, size))
+            return option;
     return NULL;
 }
 
-static int value_of(struct option_walk *walk, struct option_use *use, const char *glued)
+static bool take_value(const struct command_line *line, const struct option *option,
+                       const char *value)
 {
-    if (!glued && walk->at >= walk->argc) {
-        complain("option %s needs a value", use->name);
-        return -2;
-    }
-    use->argument = glued ? glued : walk->argv[walk->at++];
-    return 1;
+    if (option->text)
+        *option->text = value;
+    if (option->number)
+        return option_number(option->name, value, option->least, option->most, option->number);
+    if (option->property)
+        return option_set(line->config, option->property, value);
+    if (option->properties)
+        return option_property(line->config, value);
+    if (option->take)
+        return option->take(line->job, value);
+    return option->each ? option->each(line->job, value) : true;
 }
 
-int option_next(struct option_walk *walk, struct option_use *use)
+/* The option that argv[*at] is, with its value if it has one. */
+static bool take_option(struct command_line *line, int argc, char **argv, int *at)
 {
-    *use = (struct option_use){0};
-    if (walk->at >= walk->argc)
-        return -1;
-    const char *word = walk->argv[walk->at++];
-    if (!walk->only_words && !strcmp(word, "--")) {
-        walk->only_words = true;
-        return option_next(walk, use);
+    const char *word = argv[*at], *equals = word[1] == '-' ? strchr(word, '=') : NULL;
+    size_t size = equals ? (size_t)(equals - word) : word[1] == '-' ? strlen(word) : 2;
+    struct option *option = find_option(line, word, size);
+    const char *glued = equals ? equals + 1 : word[size] ? word + size : NULL;
+    if (!option || (option->flag && glued)) {
+        complain(option ? "%s: option %.*s has no value" : "%s has no option %.*s", line->name,
+                 option ? (int)size : (int)strlen(word), word);
+        return false;
     }
-    if (walk->only_words || word[0] != '-' || !word[1]) {
-        use->argument = word;
-        return 0;
+    if (option->seen && !option->each && !option->properties) {
+        complain("option %s stands twice", option->name);
+        return false;
     }
-    bool is_long = word[1] == '-';
-    const char *equals = is_long ? strchr(word, '=') : NULL;
-    size_t size = equals ? (size_t)(equals - word) : is_long ? strlen(word) : 2;
-    use->name = find_with_value(walk, word, size);
-    if (use->name)
-        return value_of(walk, use, equals ? equals + 1 : word[size] ? word + size : NULL);
-    use->name = word;
-    return 1;
+    option->seen = true;
+    if (option->flag)
+        return *option->flag = true;
+    if (!glued && *at + 1 >= argc) {
+        complain("option %s needs a value", option->name);
+        return false;
+    }
+    return take_value(line, option, glued ? glued : argv[++*at]);
+}
+
+static void tell_of_help(const struct command_line *line)
+{
+    fprintf(stderr, "(cafka %s --help tells more)\n", line->name);
+}
+
+int options_parse(struct command_line *line, int argc, char **argv)
+{
+    bool only_words = false;
+    int words = 0;
+    for (int at = 1; at < argc; at++) {
+        char *word = argv[at];
+        if (only_words || word[0] != '-' || !word[1]) {
+            argv[++words] = word;
+        } else if (!strcmp(word, "--")) {
+            only_words = true;
+        } else if (!strcmp(word, "--help")) {
+            fputs(line->usage, stdout);
+            return OPTIONS_HELP;
+        } else if (!take_option(line, argc, argv, &at)) {
+            tell_of_help(line);
+            return OPTIONS_WRONG;
+        }
+    }
+    return words;
+}
+
+int options_status(int parsed)
+{
+    return parsed == OPTIONS_HELP ? 0 : EXIT_USAGE;
+}
+
+int options_wrong(const struct command_line *line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    complain_args(format, args);
+    va_end(args);
+    tell_of_help(line);
+    return EXIT_USAGE;
 }
 
 bool option_set(cafka_config *config, const char *name, const char *value)
@@ -93,23 +164,6 @@ bool option_number(const char *option, const char *text, int64_t least, int64_t 
     }
     *out = value;
     return true;
-}
-
-/* --- telling --- */
-
-void complain(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fputs("cafka: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-}
-
-void complain_error(const char *what, const cafka_error *err)
-{
-    complain("%s: %s (%s)", what, err->message, cafka_error_name(err->code));
 }
 
 /* --- signals --- */

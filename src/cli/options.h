@@ -14,24 +14,49 @@
 
 enum { EXIT_USAGE = 2 };
 
-/* One option and its value; `argument` is NULL for an option without one. */
-struct option_use {
-    const char *name; /* as written: "-b", "--latency" */
-    const char *argument;
+/*
+ * One option of a command. What it does with its value is said by the one member that is set.
+ */
+struct option {
+    const char *name; /* "-b", "--latency" */
+    bool *flag;       /* takes no value: set */
+    const char **text;
+    int64_t *number; /* from `least` to `most` */
+    int64_t least, most;
+    const char *property; /* of the configuration, such as bootstrap.servers */
+    bool properties;      /* name=value for the configuration; may stand several times */
+    bool (*take)(void *job, const char *value); /* false after telling what is wrong */
+    bool (*each)(void *job, const char *value); /* the same, and it may stand several times */
+    bool seen;                                  /* by options_parse() */
+};
+
+/* What a command understands. `options` ends with an empty one. --help is understood by all. */
+struct command_line {
+    const char *name;  /* for complaints: "produce" */
+    const char *usage; /* what --help prints */
+    struct option *options;
+    void *job;
+    cafka_config *config;
 };
 
 /*
- * Walks argv by hand: options may stand anywhere, "--" ends them, "-bVALUE" and "--name=VALUE"
- * are taken too. `with_value` is a list, ended by NULL, of the options that have one.
+ * Options may stand anywhere, "--" ends them, "-bVALUE" and "--name=VALUE" are taken too; one that
+ * stands twice and has no `each` is an error, since nobody can know which was meant. The words that
+ * are no options are moved to the front: argv[1] … argv[words].
+ *
+ * The number of words; or OPTIONS_HELP after printing the usage to standard output, or OPTIONS_WRONG
+ * after telling what is wrong.
  */
-struct option_walk {
-    int argc, at;
-    char **argv;
-    const char *const *with_value;
-    bool only_words;
-};
-/* 1: an option. 0: a word, in use->argument. -1: the end. -2: an option whose value is missing (told). */
-int option_next(struct option_walk *walk, struct option_use *use);
+enum { OPTIONS_HELP = -1, OPTIONS_WRONG = -2 };
+int options_parse(struct command_line *line, int argc, char **argv);
+/* What a command's own parse() gives, unless it gives an exit status. */
+enum { GO_ON = -1 };
+
+/* The exit status for a negative result of options_parse(). */
+int options_status(int parsed);
+/* Tells what is wrong, and where help is; gives EXIT_USAGE. */
+int options_wrong(const struct command_line *line, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* "name=value" of -X into the configuration. False after telling why not. */
 bool option_property(cafka_config *config, const char *assignment);

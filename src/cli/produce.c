@@ -59,8 +59,9 @@ static void delivered(cafka_producer *producer, cafka_delivery *delivery, void *
     atomic_fetch_add(&job->delivered, count - bad);
 }
 
-static bool add_header(struct produce_job *job, const char *text)
+static bool add_header(void *user, const char *text)
 {
+    struct produce_job *job = user;
     const char *equals = strchr(text, '=');
     if (job->header_count == HEADERS_MAX) {
         complain("no more than %d headers", HEADERS_MAX);
@@ -77,46 +78,30 @@ static bool add_header(struct produce_job *job, const char *text)
     return true;
 }
 
-static bool take_option(struct produce_job *job, const struct option_use *use)
+/* GO_ON when the job is complete, else the exit status. */
+static int parse(struct produce_job *job, int argc, char **argv)
 {
-    switch (use->name[1]) {
-    case 'b': return option_set(job->config, "bootstrap.servers", use->argument);
-    case 't': job->topic = use->argument; return true;
-    case 'p': return option_number("-p", use->argument, 0, INT32_MAX, &job->partition);
-    case 'k':
-        job->delimiter = use->argument;
-        if (!*job->delimiter)
-            complain("-k wants a delimiter that is not empty");
-        return *job->delimiter;
-    case 'H': return add_header(job, use->argument);
-    case 'X': return option_property(job->config, use->argument);
-    default: complain("produce has no option %s", use->name); return false;
-    }
-}
-
-static bool parse(struct produce_job *job, int argc, char **argv)
-{
-    static const char *const with_value[] = {"-b", "-t", "-p", "-k", "-H", "-X", NULL};
-    struct option_walk walk = {.argc = argc, .at = 1, .argv = argv, .with_value = with_value};
-    struct option_use use;
-    int kind;
-    while ((kind = option_next(&walk, &use)) >= 0) {
-        if (kind == 1 && !strcmp(use.name, "--help")) {
-            fputs(usage, stdout);
-            exit(0);
-        }
-        if (kind == 1 && !take_option(job, &use))
-            return false;
-        if (kind == 0 && job->file) {
-            complain("produce reads one file, not \"%s\" as well", use.argument);
-            return false;
-        }
-        if (kind == 0)
-            job->file = use.argument;
-    }
-    if (kind == -1 && !job->topic)
-        complain("produce needs a topic (-t)");
-    return kind == -1 && job->topic;
+    struct option options[] = {
+        {"-b", .property = "bootstrap.servers"},
+        {"-t", .text = &job->topic},
+        {"-p", .number = &job->partition, .least = 0, .most = INT32_MAX},
+        {"-k", .text = &job->delimiter},
+        {"-H", .each = add_header},
+        {"-X", .properties = true},
+        {0},
+    };
+    struct command_line line = {"produce", usage, options, job, job->config};
+    int words = options_parse(&line, argc, argv);
+    if (words < 0)
+        return options_status(words);
+    job->file = words ? argv[1] : NULL;
+    if (words > 1)
+        return options_wrong(&line, "produce reads one file, not \"%s\" as well", argv[2]);
+    if (!job->topic)
+        return options_wrong(&line, "produce needs a topic (-t)");
+    if (job->delimiter && !*job->delimiter)
+        return options_wrong(&line, "-k wants a delimiter that is not empty");
+    return GO_ON;
 }
 
 static const char *find_delimiter(const struct produce_job *job, const char *line, size_t size)
@@ -231,11 +216,9 @@ int cli_produce(int argc, char **argv)
         complain_error("produce", &err);
         return 1;
     }
-    int status = EXIT_USAGE;
-    if (parse(&job, argc, argv))
+    int status = parse(&job, argc, argv);
+    if (status == GO_ON)
         status = run(&job);
-    else
-        fprintf(stderr, "(cafka produce --help tells more)\n");
     cafka_config_free(job.config);
     return status;
 }

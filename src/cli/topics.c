@@ -42,8 +42,9 @@ static const char usage[] =
 
 /* --- options --- */
 
-static bool add_name(struct topics_job *job, const char *name)
+static bool add_name(void *user, const char *name)
 {
+    struct topics_job *job = user;
     if (job->name_count == NAMES_MAX) {
         complain("no more than %d topics", NAMES_MAX);
         return false;
@@ -52,8 +53,9 @@ static bool add_name(struct topics_job *job, const char *name)
     return true;
 }
 
-static bool add_setting(struct topics_job *job, const char *text)
+static bool add_setting(void *user, const char *text)
 {
+    struct topics_job *job = user;
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || job->setting_count == SETTINGS_MAX) {
         complain("--config wants NAME=VALUE (at most %d), not \"%s\"", SETTINGS_MAX, text);
@@ -68,50 +70,31 @@ static bool add_setting(struct topics_job *job, const char *text)
     return true; /* NOLINT(clang-analyzer-unix.Malloc): the job keeps the name */
 }
 
-static bool take_option(struct topics_job *job, const struct option_use *use)
+/* GO_ON when there is something to do, else the exit status. */
+static int parse(struct topics_job *job, int argc, char **argv)
 {
-    if (!strcmp(use->name, "-b"))
-        return option_set(job->config, "bootstrap.servers", use->argument);
-    if (!strcmp(use->name, "-X"))
-        return option_property(job->config, use->argument);
-    if (!strcmp(use->name, "-t"))
-        return add_name(job, use->argument);
-    if (!strcmp(use->name, "--config"))
-        return add_setting(job, use->argument);
-    if (!strcmp(use->name, "--partitions"))
-        return option_number("--partitions", use->argument, 1, INT32_MAX, &job->partitions);
-    if (!strcmp(use->name, "--replicas"))
-        return option_number("--replicas", use->argument, 1, INT16_MAX, &job->replicas);
-    if (!strcmp(use->name, "--validate-only")) {
-        job->validate_only = true;
-        return true;
-    }
-    complain("topics has no option %s", use->name);
-    return false;
-}
-
-static bool parse(struct topics_job *job, int argc, char **argv)
-{
-    static const char *const with_value[] = {"-b",           "-X",         "-t", "--config",
-                                             "--partitions", "--replicas", NULL};
-    struct option_walk walk = {.argc = argc, .at = 1, .argv = argv, .with_value = with_value};
-    struct option_use use;
-    int kind;
-    while ((kind = option_next(&walk, &use)) >= 0) {
-        if (kind == 1 && !strcmp(use.name, "--help")) {
-            fputs(usage, stdout);
-            exit(0);
-        }
-        if (kind == 1 && !take_option(job, &use))
-            return false;
-        if (kind == 0 && job->verb && !add_name(job, use.argument))
-            return false;
-        if (kind == 0 && !job->verb)
-            job->verb = use.argument;
-    }
-    if (kind == -1 && !job->verb)
-        complain("topics wants a verb: list, describe, create, delete, grow, configs or alter");
-    return kind == -1 && job->verb;
+    struct option options[] = {
+        {"-b", .property = "bootstrap.servers"},
+        {"-t", .each = add_name},
+        {"--config", .each = add_setting},
+        {"--partitions", .number = &job->partitions, .least = 1, .most = INT32_MAX},
+        {"--replicas", .number = &job->replicas, .least = 1, .most = INT16_MAX},
+        {"--validate-only", .flag = &job->validate_only},
+        {"-X", .properties = true},
+        {0},
+    };
+    struct command_line line = {"topics", usage, options, job, job->config};
+    int words = options_parse(&line, argc, argv);
+    if (words < 0)
+        return options_status(words);
+    job->verb = words ? argv[1] : NULL;
+    for (int i = 2; i <= words; i++)
+        if (!add_name(job, argv[i]))
+            return EXIT_USAGE;
+    if (!job->verb)
+        return options_wrong(
+            &line, "topics wants a verb: list, describe, create, delete, grow, configs or alter");
+    return GO_ON;
 }
 
 /* --- verbs: each returns whether all went well --- */
@@ -334,11 +317,9 @@ int cli_topics(int argc, char **argv)
         complain_error("topics", &err);
         return 1;
     }
-    int status = EXIT_USAGE;
-    if (parse(&job, argc, argv))
+    int status = parse(&job, argc, argv);
+    if (status == GO_ON)
         status = run(&job);
-    else
-        fprintf(stderr, "(cafka topics --help tells more)\n");
     for (size_t i = 0; i < job.setting_count; i++)
         free((char *)job.settings[i].name);
     cafka_config_free(job.config); /* NOLINT(clang-analyzer-unix.Malloc): names are freed above */

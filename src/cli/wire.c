@@ -189,14 +189,21 @@ static int convert_all(convert *what)
     return ok ? 0 : 1;
 }
 
+static int usage(FILE *out, int status)
+{
+    fprintf(out, "usage: cafka wire decode|encode\n"
+                 "reads one JSON object a line: {\"name\",\"version\",\"hex\"} or "
+                 "{\"name\",\"version\",\"json\"}\n");
+    return status;
+}
+
 int cli_wire(int argc, char **argv)
 {
     if (argc == 2 && !strcmp(argv[1], "decode"))
         return convert_all(decode);
     if (argc == 2 && !strcmp(argv[1], "encode"))
         return convert_all(encode);
-    fprintf(stderr, "usage: cafka wire decode|encode\n"
-                    "reads one JSON object a line: {\"name\",\"version\",\"hex\"} or "
-                    "{\"name\",\"version\",\"json\"}\n");
-    return 2;
+    if (argc == 2 && !strcmp(argv[1], "--help"))
+        return usage(stdout, 0);
+    return usage(stderr, 2);
 }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "env/env.h"
 #include "util/alloc.h"
 #include "util/bytes.h"
 #include "util/error.h"
@@ -158,6 +159,21 @@ bool parse_duration_ms(const char *text, int64_t *out)
     return parts > 0;
 }
 
+/* An address as in "fe80::1%eth0"; whether that interface is there shows when it is used. */
+static bool is_ipv6(const char *text, size_t size)
+{
+    char copy[64];
+    cafka_address address;
+    const char *scope = memchr(text, '%', size);
+    if (scope)
+        size = (size_t)(scope - text);
+    if (size >= sizeof copy)
+        return false;
+    memcpy(copy, text, size);
+    copy[size] = '\0';
+    return address_parse(copy, 0, &address) && address.family == 6;
+}
+
 bool parse_server(const char *text, size_t size, const char **host, size_t *host_size,
                   uint16_t *port)
 {
@@ -183,7 +199,7 @@ bool parse_server(const char *text, size_t size, const char **host, size_t *host
             if (*p == ':')
                 last = p;
         if (last != colon)
-            colon = NULL; /* a bare IPv6 address */
+            colon = NULL; /* a bare IPv6 address, and no port */
         *host = text;
         *host_size = colon ? (size_t)(colon - text) : size;
     }
@@ -192,6 +208,8 @@ bool parse_server(const char *text, size_t size, const char **host, size_t *host
                   !number_of((struct str){colon + 1, (size_t)(text + size - colon) - 1}, &number)))
         return false;
     if (!*host_size || *host_size > 255 || number < 1 || number > 65535)
+        return false;
+    if (memchr(*host, ':', *host_size) && !is_ipv6(*host, *host_size))
         return false;
     for (size_t i = 0; i < *host_size; i++) {
         unsigned char c = (unsigned char)(*host)[i];

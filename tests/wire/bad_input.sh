@@ -16,7 +16,7 @@ refused() {
     say "ok: $(grep -E -e "$pattern" "$WORK/stderr" | head -n 1 | cut -c 1-220)"
 }
 echo "a line" >"$WORK/stdin"
-start_broker broker --brokers 2 --data-dir "$WORK/data" --topic small:1:1:max.message.bytes=2000 --topic damaged:1 \
+start_broker broker --brokers 2 --data-dir "$WORK/data" --topic small:1:1:max.message.bytes=2000 --topic damaged:1 --topic partly:2 \
     --set auto.create.topics.enable=false
 
 # Options and properties.
@@ -29,6 +29,7 @@ refused 2 'fetch.max.bytes=-5: out of range' 5 cafka consume "${there[@]}" -X fe
 refused 2 'bootstrap.servers is missing' 5 cafka produce -t small
 refused 2 'needs a topic' 5 cafka consume -b "$servers"
 refused 2 'takes host:port' 5 cafka produce -b : -t small
+refused 2 'takes host:port' 5 cafka produce -b :::: -t small
 refused 2 'no option --nosuch' 5 cafka consume "${there[@]}" --nosuch
 refused 2 'needs a value' 5 cafka consume "${there[@]}" -o
 refused 2 '-c wants a number' 5 cafka consume "${there[@]}" -c many
@@ -91,6 +92,25 @@ damage "$second" 16 09 # a magic that is not known
 refused 1 "$at(magic|version|format|corrupt)" 20 cafka consume -b "$servers" -t damaged -o beginning -e
 cat "$WORK/whole" >"$file"
 [ "$(cafka consume -b "$servers" -t damaged -o beginning -e | wc -l)" = 3 ] || fail "the file as it was"
+
+# One damaged partition does not keep the others back: it is told once, left out, and read again from
+# behind the damage by whoever asks for that.
+for partition in 0 1; do
+    for i in 1 2 3; do
+        cafka produce -b "$servers" -t partly -p $partition <<<"line $i"
+    done
+done
+file=$(find "$WORK/data" -path '*/partly-1/*.log')
+cp "$file" "$WORK/whole"
+damage "$(cafka log dump "$file" | sed -n '1s/.*"sizeInBytes":\([0-9]*\).*/\1/p')" 17 00000000
+refused 1 'partly-1 at offset 1: .*(CRC|corrupt)' 20 cafka consume -b "$servers" -t partly -o beginning -e -f '%p %o %s\n'
+[ "$(grep -c 'partly-1 at offset 1' "$WORK/stderr")" = 1 ] || fail "it is told more than once"
+grep -q 'partly-1 is left out from offset 1 on' "$WORK/stderr" || fail "it does not say what is left out"
+printf '%s\n' '0 0 line 1' '0 1 line 2' '0 2 line 3' '1 0 line 1' >"$WORK/expected"
+sort "$WORK/stdout" >"$WORK/sorted"
+same "$WORK/expected" "$WORK/sorted" "what the other partition and the part before the damage hold"
+refused 1 'there is no 2' 20 cafka consume -b "$servers" -t partly -p 2 -e
+[ "$(cafka consume -b "$servers" -t partly -p 1 -o 2 -e)" = "line 3" ] || fail "what stands behind the damage"
 stop_broker
 
 # Batches that are damaged on the way: the broker says that it is at 127.0.0.2, where a proxy is.
