@@ -69,6 +69,13 @@ typedef struct cafka_runner {
     void *state;      /* the env's */
 } cafka_runner;
 
+/* What a connection asks of its socket. */
+typedef struct cafka_dial_options {
+    size_t size;                  /* sizeof(cafka_dial_options) of the library */
+    int32_t send_buffer_bytes;    /* 0: the system's default */
+    int32_t receive_buffer_bytes; /* 0: the system's default */
+} cafka_dial_options;
+
 typedef void cafka_resolved_fn(void *user, int error /* 0, or minus errno */,
                                const cafka_address *addresses, size_t count);
 
@@ -168,6 +175,14 @@ struct cafka_env {
     /* Calls each(user, name) for every entry but . and .., in order of name; stops when it returns non-zero. */
     int (*path_list)(const cafka_env *env, const char *directory,
                      int (*each)(void *user, const char *name), void *user);
+
+    /* --- since 0.1.0, each optional: NULL, or beyond `size`, where a world does without --- */
+
+    /* As dial, with sizes for the socket's buffers; without it they are left to the system. */
+    int (*dial_with)(const cafka_env *env, const cafka_address *to,
+                     const cafka_dial_options *options);
+    /* As event_wait, for two events: 1 or 2 was set (and was taken), 0 deadline. */
+    int (*event_wait_either)(const cafka_env *env, int event, int other, int64_t deadline);
 };
 
 /* The real world. Never NULL, never freed. */

@@ -8,7 +8,9 @@
  *     poll({.fd = cafka_loop_fd(loop), .events = POLLIN}, 1, (int)cafka_loop_timeout_ms(loop));
  *     cafka_loop_run(loop, 0, &err);
  *
- * A waiting call (flush, poll, close …) made on the thread that runs an external loop runs it.
+ * The thread that called cafka_loop_run() last owns an external loop until that thread ends. A
+ * waiting call (flush, poll, close …) made on it runs the loop; made on another thread, it waits for
+ * the owner to run it. A loop that nobody owns is run by whoever waits.
  */
 #ifndef CAFKA_LOOP_H
 #define CAFKA_LOOP_H
@@ -38,7 +40,7 @@ CAFKA_API int64_t cafka_loop_timeout_ms(cafka_loop *loop);
  * long as it takes). One thread at a time; usually always the same.
  *
  * Errors:  CAFKA_ERR_STATE        not an external loop
- *          CAFKA_ERR_CONCURRENT   another thread runs it now
+ *          CAFKA_ERR_CONCURRENT   another thread runs it now; it makes way soon if it only waits
  *          CAFKA_ERR_IN_CALLBACK  called from a callback
  *          CAFKA_ERR_FORKED
  */

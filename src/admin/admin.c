@@ -158,8 +158,7 @@ int admin_run(struct cafka_admin *admin, struct operation *op, int64_t deadline,
     op->timer.fire = on_timer;
     client_post(client, &op->task);
     /* The operation keeps its own deadline, and lies on our stack: wait for its end, whenever that is. */
-    while (client_wait(client, event, CAFKA_NEVER, NULL))
-        ;
+    client_await(client, event);
     client->env->event_close(client->env, event);
     arena_fini(&op->arena);
     if (op->error.code && err && !err->code)

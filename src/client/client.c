@@ -30,6 +30,7 @@ static void start_on_loop(struct loop_task *task)
 
 static void stop_on_loop(struct loop_task *task);
 static void finish_on_loop(struct loop_task *task);
+static void pass_barrier(struct loop_task *task);
 
 static void set_up(struct client *client, const struct client_options *options)
 {
@@ -46,6 +47,7 @@ static void set_up(struct client *client, const struct client_options *options)
             settings->callback_dispatch == DISPATCH_QUEUE || settings->kind == CAFKA_FOR_CONSUMER,
         .dispatch_event = -1,
         .finish_event = -1,
+        .barrier_event = -1,
         .next_bootstrap_id = -2, /* -1 is "no leader" elsewhere */
         .max_in_flight = {options->max_in_flight[LANE_DATA] ? options->max_in_flight[LANE_DATA]
                                                             : DATA_IN_FLIGHT,
@@ -62,10 +64,14 @@ static void set_up(struct client *client, const struct client_options *options)
                 .setup_timeout_max_ms = settings->connection_setup_timeout_max_ms,
                 .max_idle_ms = settings->connections_max_idle_ms,
                 .receive_max_bytes = (uint32_t)settings->receive_message_max_bytes,
+                .dial = {.size = sizeof(cafka_dial_options),
+                         .send_buffer_bytes = settings->send_buffer_bytes,
+                         .receive_buffer_bytes = settings->receive_buffer_bytes},
             },
         .start_task.run = start_on_loop,
         .stop_task.run = stop_on_loop,
         .finish_task.run = finish_on_loop,
+        .barrier_task.run = pass_barrier,
         .pump_timer.fire = calls_on_pump_timer,
     };
     list_init(&client->brokers);
@@ -96,6 +102,8 @@ static void free_parts(struct client *client)
     metadata_free(client->metadata);
     brokers_fini(client);
     frame_pool_unref(client->frames);
+    if (client->barrier_event >= 0)
+        client->env->event_close(client->env, client->barrier_event);
     if (client->finish_event >= 0)
         client->env->event_close(client->env, client->finish_event);
     if (client->dispatch_event >= 0)
@@ -112,6 +120,8 @@ int client_open(struct client *client, const struct client_options *options, caf
     int rc = open_event(client, &client->dispatch_event, err);
     if (!rc)
         rc = open_event(client, &client->finish_event, err);
+    if (!rc)
+        rc = open_event(client, &client->barrier_event, err);
     if (!rc)
         rc = frame_pool_new(&client->frames, FRAMES_KEPT_BYTES, err);
     if (!rc)
@@ -231,38 +241,11 @@ int64_t client_deadline(const struct client *client, int64_t timeout_ms)
     return now + timeout_ms * NS_PER_MS;
 }
 
-/* Milliseconds to run the loop for, at most; rounded up, so that it does not spin at the end. */
-static int64_t turn_ms(int64_t now, int64_t deadline)
-{
-    return deadline == CAFKA_NEVER ? -1 : (deadline - now + NS_PER_MS - 1) / NS_PER_MS;
-}
-
 static int sleep_until(struct client *client, int event, int64_t deadline, cafka_error *err)
 {
     if (client->env->event_wait(client->env, event, deadline))
         return CAFKA_OK;
     return error_set(err, CAFKA_ERR_TIMEOUT, "the time for this call is over");
-}
-
-static int run_until(struct client *client, int event, int64_t deadline, cafka_error *err)
-{
-    const cafka_env *env = client->env;
-    for (;;) {
-        if (env->event_clear(env, event))
-            return CAFKA_OK;
-        int64_t now = env->now(env);
-        if (now >= deadline)
-            return error_set(err, CAFKA_ERR_TIMEOUT, "the time for this call is over");
-        cafka_error busy = {0};
-        int rc = shared_loop_turn(client->shared_loop, turn_ms(now, deadline), &busy);
-        if (rc == CAFKA_ERR_CONCURRENT) /* it is another thread's after all */
-            return sleep_until(client, event, deadline, err);
-        if (rc) {
-            if (err)
-                *err = busy;
-            return rc;
-        }
-    }
 }
 
 int client_wait(struct client *client, int event, int64_t deadline, cafka_error *err)
@@ -273,8 +256,8 @@ int client_wait(struct client *client, int event, int64_t deadline, cafka_error 
     int rc = client_may_wait(client, err);
     if (rc)
         return rc;
-    if (client->shared_loop && shared_loop_is_mine(client->shared_loop))
-        return run_until(client, event, deadline, err);
+    if (client->shared_loop && loop_mode(client->loop) == LOOP_EXTERNAL)
+        return shared_loop_wait(client->shared_loop, event, deadline, err);
     return sleep_until(client, event, deadline, err);
 }
 
@@ -291,23 +274,75 @@ void client_signal(struct client *client, int event)
 
 /* --- crossing to the loop --- */
 
+/*
+ * A function on its way to the loop. It is shared, since a caller that cannot wait (an external loop
+ * whose poller fails) takes it back and goes.
+ */
 struct crossing {
     struct loop_task task; /* first */
     struct client *client;
+    const cafka_env *env;
     void (*fn)(void *arg);
     void *arg;
     int event;
+    atomic_bool taken; /* by the loop, which runs fn, or by the caller, who has given up */
+    atomic_int refs;
 };
+
+static void drop_crossing(struct crossing *crossing)
+{
+    if (atomic_fetch_sub(&crossing->refs, 1) > 1)
+        return;
+    crossing->env->event_close(crossing->env, crossing->event);
+    mem_free(crossing);
+}
 
 static void run_crossing(struct loop_task *task)
 {
     struct crossing *crossing = (struct crossing *)task;
-    crossing->fn(crossing->arg);
-    client_signal(crossing->client, crossing->event);
+    if (!atomic_exchange(&crossing->taken, true)) {
+        crossing->fn(crossing->arg);
+        client_signal(crossing->client, crossing->event);
+    }
+    drop_crossing(crossing);
+}
+
+static int post_crossing(struct client *client, void (*fn)(void *arg), void *arg,
+                         struct crossing **out, cafka_error *err)
+{
+    struct crossing *crossing = mem_zalloc(sizeof *crossing);
+    if (!crossing)
+        return error_set(err, CAFKA_ERR_MEMORY, "no memory for a message to the loop");
+    crossing->task.run = run_crossing;
+    crossing->client = client;
+    crossing->env = client->env;
+    crossing->fn = fn;
+    crossing->arg = arg;
+    atomic_init(&crossing->refs, 2);
+    int rc = open_event(client, &crossing->event, err);
+    if (rc) {
+        mem_free(crossing);
+        return rc;
+    }
+    loop_post(client->loop, &crossing->task);
+    *out = crossing;
+    return CAFKA_OK;
+}
+
+/* Wait inside cafka_dispatch() too: the loop never waits for the application, so it is short. */
+static int wait_for_loop(struct client *client, int event, cafka_error *err)
+{
+    unsigned *depth = callback_depth();
+    unsigned kept = *depth;
+    *depth = 0;
+    int rc = client_wait(client, event, CAFKA_NEVER, err);
+    *depth = kept;
+    return rc;
 }
 
 int client_run(struct client *client, void (*fn)(void *arg), void *arg, cafka_error *err)
 {
+    struct crossing *crossing = NULL;
     int rc = client_usable(client, err);
     if (rc)
         return rc;
@@ -315,20 +350,45 @@ int client_run(struct client *client, void (*fn)(void *arg), void *arg, cafka_er
         fn(arg);
         return CAFKA_OK;
     }
-    struct crossing crossing = {{.run = run_crossing}, client, fn, arg, -1};
-    rc = open_event(client, &crossing.event, err);
+    rc = post_crossing(client, fn, arg, &crossing, err);
     if (rc)
         return rc;
-    loop_post(client->loop, &crossing.task);
-    /* The loop never waits for the application, so this ends; it must, since the task is on our stack. */
-    unsigned *depth = callback_depth();
-    unsigned kept = *depth;
-    *depth = 0; /* inside cafka_dispatch() this short wait is allowed */
-    while (client_wait(client, crossing.event, CAFKA_NEVER, NULL))
-        ;
-    *depth = kept;
-    client->env->event_close(client->env, crossing.event);
-    return CAFKA_OK;
+    cafka_error why = {0};
+    rc = wait_for_loop(client, crossing->event, &why);
+    if (rc && atomic_exchange(&crossing->taken, true)) {
+        (void)client->env->event_wait(client->env, crossing->event, CAFKA_NEVER); /* it runs now */
+        rc = CAFKA_OK;
+    }
+    drop_crossing(crossing);
+    return rc ? error_set(err, rc, "%s", why.message) : CAFKA_OK;
+}
+
+static void pass_barrier(struct loop_task *task)
+{
+    struct client *client = container_of(task, struct client, barrier_task);
+    client_signal(client, client->barrier_event);
+}
+
+int client_barrier(struct client *client, cafka_error *err)
+{
+    int rc = client_may_wait(client, err);
+    if (rc)
+        return rc;
+    if (!client->barrier_posted) /* else it is still on its way, after a wait that failed */
+        loop_post(client->loop, &client->barrier_task);
+    client->barrier_posted = true;
+    rc = client_wait(client, client->barrier_event, CAFKA_NEVER, err);
+    client->barrier_posted = rc != CAFKA_OK;
+    return rc;
+}
+
+void client_await(struct client *client, int event)
+{
+    cafka_error err = {0};
+    if (!client_wait(client, event, CAFKA_NEVER, &err))
+        return;
+    log_error(client->log, "%s; it goes on when another thread runs the loop", err.message);
+    (void)client->env->event_wait(client->env, event, CAFKA_NEVER);
 }
 
 /* --- callbacks of the application --- */

@@ -82,6 +82,9 @@ struct client {
     bool started;
     atomic_bool finished; /* somebody has seen finish_event: the loop knows the client no more */
     int finish_event;
+    struct loop_task barrier_task; /* client_barrier() */
+    int barrier_event;
+    bool barrier_posted;
 
     /* call.c and broker.c */
     struct list orphans; /* calls whose broker is not known yet */
@@ -123,10 +126,16 @@ static inline void client_post(struct client *client, struct loop_task *task)
     loop_post(client->loop, task);
 }
 /*
- * Run fn(arg) on the loop and wait until it has returned; on the loop's own thread, at once.
- * Errors: CAFKA_ERR_CLOSED, CAFKA_ERR_FORKED, CAFKA_ERR_MEMORY.
+ * Run fn(arg) on the loop and wait until it has returned; on the loop's own thread, at once. On an
+ * error fn was not and will not be called.
+ * Errors: CAFKA_ERR_CLOSED, CAFKA_ERR_FORKED, CAFKA_ERR_MEMORY, CAFKA_ERR_SYSTEM.
  */
 int client_run(struct client *client, void (*fn)(void *arg), void *arg, cafka_error *err);
+/*
+ * Wait until all that this thread has posted to the loop has run; allowed on a closed client, by one
+ * thread. After an error nothing that was posted may be freed.
+ */
+int client_barrier(struct client *client, cafka_error *err);
 
 /*
  * May this thread wait? CAFKA_OK, CAFKA_ERR_IN_CALLBACK (a callback of ours is on this thread's
@@ -135,10 +144,15 @@ int client_run(struct client *client, void (*fn)(void *arg), void *arg, cafka_er
 int client_may_wait(const struct client *client, cafka_error *err);
 /*
  * Sleep until the env event is signalled (which takes it) or the deadline (ns) passed. In external
- * mode it runs the loop, if this thread is the one that does.
- * Errors: CAFKA_ERR_TIMEOUT, and those of client_may_wait().
+ * mode it runs the loop, unless that is another thread's (shared_loop_wait()).
+ * Errors: CAFKA_ERR_TIMEOUT, CAFKA_ERR_SYSTEM, and those of client_may_wait().
  */
 int client_wait(struct client *client, int event, int64_t deadline, cafka_error *err);
+/*
+ * The same for an event that certainly comes, when the memory that it is about is the caller's: does
+ * not return before. client_may_wait() was asked.
+ */
+void client_await(struct client *client, int event);
 /* Wake a thread that sleeps in client_wait(). Any thread, signal handlers too. */
 void client_signal(struct client *client, int event);
 /* Deadline in ns for a timeout in ms: -1 is CAFKA_NEVER. */

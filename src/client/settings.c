@@ -89,6 +89,13 @@ static int32_t int_of(struct filling *f, const char *name)
     return (int32_t)number_of(f, name);
 }
 
+/* Java's defaults are not taken: a size of our own would turn off what the kernel does by itself. */
+static int32_t socket_buffer(struct filling *f, const char *name)
+{
+    int32_t bytes = config_is_set(f->config, name) ? int_of(f, name) : 0;
+    return bytes > 0 ? bytes : 0;
+}
+
 static bool truth_of(struct filling *f, const char *name)
 {
     bool truth = false;
@@ -197,8 +204,8 @@ static void fill_client(struct filling *f, struct client_settings *s)
     s->connections_max_idle_ms = number_of(f, "connections.max.idle.ms");
     if (s->connections_max_idle_ms < 0)
         s->connections_max_idle_ms = -1;
-    s->send_buffer_bytes = int_of(f, "send.buffer.bytes");
-    s->receive_buffer_bytes = int_of(f, "receive.buffer.bytes");
+    s->send_buffer_bytes = socket_buffer(f, "send.buffer.bytes");
+    s->receive_buffer_bytes = socket_buffer(f, "receive.buffer.bytes");
     s->receive_message_max_bytes = int_of(f, "receive.message.max.bytes");
     s->security_protocol = (enum security_protocol)choice_of(f, "security.protocol", protocols, 4);
     if (s->connection_setup_timeout_ms < 0)

@@ -5,14 +5,21 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "util/alloc.h"
+#include "util/list.h"
 
 struct cafka_loop {
     struct loop *loop;
     unsigned fork_generation;
-    atomic_flag running;        /* external mode: a thread is inside shared_loop_turn() */
-    _Atomic(const void *) mine; /* external mode: the mark of the thread that ran it last */
+
+    /* external mode */
+    atomic_bool running;         /* a thread is in a turn */
+    _Atomic(const void *) owner; /* the mark of the thread it belongs to; NULL: of none */
+    atomic_int waiting;          /* threads that would run it, if they were let */
+    int idle_event;              /* nobody runs it or owns it: one of them may; -1: none made */
+    struct list link;            /* in `external_loops` */
 };
 
 /* --- fork, and this thread --- */
@@ -43,6 +50,68 @@ unsigned *callback_depth(void)
     return &depth;
 }
 
+/* --- whose an external loop is, and the end of that thread --- */
+
+static pthread_mutex_t external_mu = PTHREAD_MUTEX_INITIALIZER; /* guards external_loops; a leaf */
+static struct list external_loops = {&external_loops, &external_loops};
+static pthread_once_t thread_ends_once = PTHREAD_ONCE_INIT;
+static pthread_key_t thread_ends;
+static bool thread_ends_made;
+static _Thread_local unsigned owns_as_of_fork;
+
+/* Those who wait may run the loop now: one is woken, and it wakes the next when it goes. */
+static void offer(cafka_loop *shared)
+{
+    if (atomic_load(&shared->waiting) && !atomic_load(&shared->owner)) {
+        const cafka_env *env = loop_env(shared->loop);
+        env->event_signal(env, shared->idle_event);
+    }
+}
+
+static void give_up_loops(void *mark)
+{
+    struct list *link, *after;
+    if (owns_as_of_fork != fork_generation())
+        return; /* a child: its loops are the parent's, and the lock may be held for ever */
+    pthread_mutex_lock(&external_mu);
+    list_each(link, after, &external_loops)
+    {
+        cafka_loop *shared = list_item(link, cafka_loop, link);
+        const void *owner = mark;
+        if (atomic_compare_exchange_strong(&shared->owner, &owner, NULL))
+            offer(shared);
+    }
+    pthread_mutex_unlock(&external_mu);
+}
+
+static void make_thread_ends(void)
+{
+    thread_ends_made = !pthread_key_create(&thread_ends, give_up_loops);
+}
+
+/* The library may be unloaded before the threads that it knows end. */
+__attribute__((destructor)) static void forget_thread_ends(void)
+{
+    if (thread_ends_made)
+        (void)pthread_key_delete(thread_ends);
+}
+
+static void own(cafka_loop *shared)
+{
+    if (atomic_load(&shared->owner) == &depth)
+        return;
+    owns_as_of_fork = fork_generation();
+    pthread_once(&thread_ends_once, make_thread_ends);
+    if (thread_ends_made && !pthread_setspecific(thread_ends, &depth))
+        atomic_store(&shared->owner, &depth); /* else its end would not be noticed */
+}
+
+static bool may_run(const cafka_loop *shared)
+{
+    const void *owner = atomic_load(&shared->owner);
+    return !owner || owner == &depth;
+}
+
 /* --- the loop --- */
 
 struct loop *shared_loop_net(const cafka_loop *shared)
@@ -50,20 +119,87 @@ struct loop *shared_loop_net(const cafka_loop *shared)
     return shared->loop;
 }
 
-bool shared_loop_is_mine(const cafka_loop *shared)
+static int turn(cafka_loop *shared, int64_t max_ms, cafka_error *err)
 {
-    const void *mine = atomic_load(&shared->mine);
-    return loop_mode(shared->loop) == LOOP_EXTERNAL && (!mine || mine == &depth);
+    if (atomic_exchange(&shared->running, true))
+        return error_set(err, CAFKA_ERR_CONCURRENT, "another thread runs this loop now");
+    int rc = loop_run(shared->loop, max_ms, err);
+    atomic_store(&shared->running, false);
+    return rc;
 }
 
-int shared_loop_turn(cafka_loop *shared, int64_t max_ms, cafka_error *err)
+/* Milliseconds to run the loop for, at most; rounded up, so that it does not spin at the end. */
+static int64_t turn_ms(int64_t now, int64_t deadline)
 {
-    if (atomic_flag_test_and_set(&shared->running))
-        return error_set(err, CAFKA_ERR_CONCURRENT, "another thread runs this loop now");
-    atomic_store(&shared->mine, &depth);
-    int rc = loop_run(shared->loop, max_ms, err);
-    atomic_flag_clear(&shared->running);
-    return rc;
+    return deadline == CAFKA_NEVER ? -1 : (deadline - now + NS_PER_MS - 1) / NS_PER_MS;
+}
+
+/* By turns, until the event is there. CAFKA_ERR_CONCURRENT: the loop is another thread's now. */
+static int run_until(cafka_loop *shared, int event, int64_t deadline, cafka_error *err)
+{
+    const cafka_env *env = loop_env(shared->loop);
+    while (may_run(shared)) {
+        if (env->event_clear(env, event))
+            return CAFKA_OK;
+        int64_t now = env->now(env);
+        if (now >= deadline)
+            return error_set(err, CAFKA_ERR_TIMEOUT, "the time for this call is over");
+        int rc = turn(shared, turn_ms(now, deadline), err);
+        if (rc)
+            return rc;
+    }
+    return CAFKA_ERR_CONCURRENT;
+}
+
+int shared_loop_wait(cafka_loop *shared, int event, int64_t deadline, cafka_error *err)
+{
+    const cafka_env *env = loop_env(shared->loop);
+    int rc;
+    atomic_fetch_add(&shared->waiting, 1);
+    while ((rc = run_until(shared, event, deadline, NULL)) == CAFKA_ERR_CONCURRENT) {
+        int which = env_wait_either(env, event, shared->idle_event, deadline);
+        if (which != 2) {
+            rc = which ? CAFKA_OK : CAFKA_ERR_TIMEOUT;
+            break;
+        }
+    }
+    atomic_fetch_sub(&shared->waiting, 1);
+    offer(shared); /* perhaps the offer came to us */
+    if (rc == CAFKA_ERR_TIMEOUT)
+        return error_set(err, rc, "the time for this call is over");
+    if (rc)
+        return error_set(err, rc, "the loop could not be run while this call waited for it");
+    return CAFKA_OK;
+}
+
+static void keep_in_list(cafka_loop *shared)
+{
+    pthread_mutex_lock(&external_mu);
+    list_push_back(&external_loops, &shared->link);
+    pthread_mutex_unlock(&external_mu);
+}
+
+static int open_external(cafka_loop *shared, const cafka_env *env, cafka_error *err)
+{
+    shared->idle_event = env->event_open(env);
+    if (shared->idle_event < 0)
+        return error_errno(err, CAFKA_ERR_SYSTEM, -shared->idle_event,
+                           "making an event for threads that wait for a loop");
+    keep_in_list(shared);
+    return CAFKA_OK;
+}
+
+static void free_shared(cafka_loop *shared)
+{
+    pthread_mutex_lock(&external_mu);
+    list_remove(&shared->link);
+    pthread_mutex_unlock(&external_mu);
+    if (shared->idle_event >= 0) {
+        const cafka_env *env = loop_env(shared->loop);
+        env->event_close(env, shared->idle_event);
+    }
+    loop_unref(shared->loop);
+    mem_free(shared);
 }
 
 int cafka_loop_new_in(cafka_loop **out, const cafka_env *env, unsigned mode, cafka_error *err)
@@ -76,11 +212,13 @@ int cafka_loop_new_in(cafka_loop **out, const cafka_env *env, unsigned mode, caf
     if (!shared)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for a loop");
     shared->fork_generation = fork_generation();
-    atomic_flag_clear(&shared->running);
+    shared->idle_event = -1;
     int rc = loop_new(&shared->loop, env,
                       mode == CAFKA_LOOP_EXTERNAL ? LOOP_EXTERNAL : LOOP_BACKGROUND, err);
+    if (!rc && mode == CAFKA_LOOP_EXTERNAL)
+        rc = open_external(shared, env, err);
     if (rc) {
-        mem_free(shared);
+        free_shared(shared);
         return rc;
     }
     *out = shared;
@@ -96,9 +234,10 @@ void cafka_loop_free(cafka_loop *loop)
 {
     if (!loop)
         return;
-    if (loop->fork_generation == fork_generation()) /* the thread and its poller are the parent's */
-        loop_unref(loop->loop);
-    mem_free(loop);
+    if (loop->fork_generation == fork_generation())
+        free_shared(loop);
+    else
+        mem_free(loop); /* the thread and its poller are the parent's */
 }
 
 int cafka_loop_fd(cafka_loop *loop)
@@ -122,5 +261,9 @@ int cafka_loop_run(cafka_loop *loop, int64_t max_ms, cafka_error *err)
         return error_set(err, CAFKA_ERR_FORKED, "the loop belongs to the parent process");
     if (depth || loop_is_current(loop->loop))
         return error_set(err, CAFKA_ERR_IN_CALLBACK, "a loop cannot be run inside a callback");
-    return shared_loop_turn(loop, max_ms, err);
+    own(loop);
+    int rc = turn(loop, max_ms, err);
+    if (rc == CAFKA_ERR_CONCURRENT)
+        loop_wake(loop->loop); /* a thread that ran it while it waited makes way */
+    return rc;
 }

@@ -11,10 +11,15 @@
 #include "net/loop.h"
 
 struct loop *shared_loop_net(const cafka_loop *shared);
-/* External mode: does this thread run it (it did last, or nobody did yet)? */
-bool shared_loop_is_mine(const cafka_loop *shared);
-/* cafka_loop_run() without its checks of the caller. */
-int shared_loop_turn(cafka_loop *shared, int64_t max_ms, cafka_error *err);
+
+/*
+ * External mode. Whoever called cafka_loop_run() last owns the loop, until its thread ends; only
+ * that thread runs it then, be it in that call or in one that waits. A loop that nobody owns is run
+ * by whoever waits, one at a time. shared_loop_wait() is that waiting: until the env event is
+ * signalled (which takes it) or the deadline (ns) has passed.
+ * Errors: CAFKA_ERR_TIMEOUT, CAFKA_ERR_SYSTEM.
+ */
+int shared_loop_wait(cafka_loop *shared, int event, int64_t deadline, cafka_error *err);
 
 /* Grows by one in every child process. */
 unsigned fork_generation(void);

@@ -273,7 +273,8 @@ static void dial_next(struct conn *conn)
         address_text(address, conn->address_name);
         error_clear(&err);
         conn->queued_total = conn->written_total = 0;
-        if (!stream_dial(&conn->stream, loop, address, &stream_events, conn, &err)) {
+        if (!stream_dial_with(&conn->stream, loop, address, &conn->options->dial, &stream_events,
+                              conn, &err)) {
             int64_t limit_ms =
                 backoff_after(loop_env(loop), conn->options->setup_timeout_ms,
                               conn->options->setup_timeout_max_ms, conn->setup_failures);

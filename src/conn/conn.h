@@ -54,6 +54,7 @@ struct conn_options {
     int64_t setup_timeout_ms, setup_timeout_max_ms; /* from dialing to READY */
     int64_t max_idle_ms;                            /* -1: never closed for idleness */
     uint32_t receive_max_bytes;
+    cafka_dial_options dial; /* of each socket */
 };
 
 /* What the owner hears, always from the loop and never inside a call of its own. Each may be NULL. */

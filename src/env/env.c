@@ -14,6 +14,31 @@
 
 #include "util/alloc.h"
 
+/* --- what not every world has --- */
+
+int env_dial(const cafka_env *env, const cafka_address *to, const cafka_dial_options *options)
+{
+    if (ENV_HAS(env, dial_with))
+        return env->dial_with(env, to, options);
+    return env->dial(env, to);
+}
+
+int env_wait_either(const cafka_env *env, int event, int other, int64_t deadline)
+{
+    enum { LOOK_MS = 100 };
+    if (ENV_HAS(env, event_wait_either))
+        return env->event_wait_either(env, event, other, deadline);
+    for (;;) {
+        int64_t now = env->now(env), soon = now + LOOK_MS * NS_PER_MS;
+        if (env->event_wait(env, event, soon < deadline ? soon : deadline))
+            return 1;
+        if (env->event_clear(env, other))
+            return 2;
+        if (now >= deadline)
+            return 0;
+    }
+}
+
 /* --- addresses --- */
 
 void address_text(const cafka_address *address, char out[ADDRESS_TEXT_SIZE])

@@ -20,6 +20,16 @@ static inline int64_t env_wall_ms(const cafka_env *env)
     return env->wall_ms(env);
 }
 
+/* Is this member there? An env of an older program is shorter. */
+#define ENV_HAS(env, member) \
+    (offsetof(cafka_env, member) < (env)->size && \
+     (env)->member) /* NOLINT(bugprone-macro-parentheses) */
+
+/* env->dial_with(), or dial() in a world that has no buffers. */
+int env_dial(const cafka_env *env, const cafka_address *to, const cafka_dial_options *options);
+/* env->event_wait_either(), or looking at `other` ten times a second. */
+int env_wait_either(const cafka_env *env, int event, int other, int64_t deadline);
+
 /* "127.0.0.1:9092" or "[::1]:9092". */
 #define ADDRESS_TEXT_SIZE 72
 void address_text(const cafka_address *address, char out[ADDRESS_TEXT_SIZE]);

@@ -132,6 +132,8 @@ static const cafka_env real_env = {
     .path_mkdir = real_path_mkdir,
     .path_sync = real_path_sync,
     .path_list = real_path_list,
+    .dial_with = real_dial_with,
+    .event_wait_either = real_event_wait_either,
 };
 
 const cafka_env *cafka_env_real(void)

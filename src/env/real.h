@@ -29,9 +29,11 @@ void real_event_close(const cafka_env *env, int event);
 void real_event_signal(const cafka_env *env, int event);
 int real_event_wait(const cafka_env *env, int event, int64_t deadline);
 int real_event_clear(const cafka_env *env, int event);
+int real_event_wait_either(const cafka_env *env, int event, int other, int64_t deadline);
 
 /* real_socket.c */
 int real_dial(const cafka_env *env, const cafka_address *to);
+int real_dial_with(const cafka_env *env, const cafka_address *to, const cafka_dial_options *options);
 int real_dial_result(const cafka_env *env, int handle);
 int real_listen(const cafka_env *env, const cafka_address *on, int backlog, cafka_address *bound);
 int real_accept(const cafka_env *env, int listener, cafka_address *from);

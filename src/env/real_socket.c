@@ -80,7 +80,23 @@ static int close_with(int fd, int result)
     return result;
 }
 
+/* Before connect(), since the window that TCP can offer later is agreed on there. */
+static void set_buffers(int fd, const cafka_dial_options *options)
+{
+    if (options->send_buffer_bytes > 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &options->send_buffer_bytes,
+                         sizeof options->send_buffer_bytes);
+    if (options->receive_buffer_bytes > 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &options->receive_buffer_bytes,
+                         sizeof options->receive_buffer_bytes);
+}
+
 int real_dial(const cafka_env *env, const cafka_address *to)
+{
+    return real_dial_with(env, to, &(cafka_dial_options){.size = sizeof(cafka_dial_options)});
+}
+
+int real_dial_with(const cafka_env *env, const cafka_address *to, const cafka_dial_options *options)
 {
     (void)env;
     union any_address address;
@@ -92,6 +108,7 @@ int real_dial(const cafka_env *env, const cafka_address *to)
         return fd;
     set_option(fd, IPPROTO_TCP, TCP_NODELAY);
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE);
+    set_buffers(fd, options);
     if (connect(fd, &address.any, size) < 0 && errno != EINPROGRESS && errno != EINTR)
         return close_with(fd, -errno);
     return fd;

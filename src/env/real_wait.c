@@ -446,17 +446,25 @@ void real_event_signal(const cafka_env *env, int event)
 
 int real_event_wait(const cafka_env *env, int event, int64_t deadline)
 {
-    struct signal_fd *s = object_of(event);
-    if (!s)
+    return real_event_wait_either(env, event, -1, deadline);
+}
+
+int real_event_wait_either(const cafka_env *env, int event, int other, int64_t deadline)
+{
+    struct signal_fd *first = object_of(event), *second = object_of(other);
+    if (!first)
         return 0;
     for (;;) {
-        if (signal_fd_take(s))
+        if (signal_fd_take(first))
             return 1;
+        if (second && signal_fd_take(second))
+            return 2;
         int timeout = timeout_until(env, deadline);
         if (!timeout)
             return 0;
-        struct pollfd fd = {.fd = s->read, .events = POLLIN};
-        (void)poll(&fd, 1, timeout); /* interrupted or not, look again */
+        struct pollfd fds[] = {{.fd = first->read, .events = POLLIN},
+                               {.fd = second ? second->read : -1, .events = POLLIN}};
+        (void)poll(fds, second ? 2 : 1, timeout); /* interrupted or not, look again */
     }
 }
 

@@ -176,12 +176,20 @@ static int transport_error(const struct stream *s, int error, cafka_error *err)
 int stream_dial(struct stream **out, struct loop *loop, const cafka_address *to,
                 const struct stream_events *events, void *owner, cafka_error *err)
 {
+    cafka_dial_options options = {.size = sizeof options};
+    return stream_dial_with(out, loop, to, &options, events, owner, err);
+}
+
+int stream_dial_with(struct stream **out, struct loop *loop, const cafka_address *to,
+                     const cafka_dial_options *options, const struct stream_events *events,
+                     void *owner, cafka_error *err)
+{
     struct stream *s = new_stream(loop, events, owner, err);
     if (!s)
         return CAFKA_ERR_MEMORY;
     s->dialed = s->connecting = true;
     s->peer = *to;
-    int rc, handle = s->env->dial(s->env, to);
+    int rc, handle = env_dial(s->env, to, options);
     if (handle == -EMFILE || handle == -ENFILE || handle == -ENOMEM || handle == -ENOBUFS)
         rc = error_errno(err, CAFKA_ERR_SYSTEM, -handle, "opening a socket");
     else if (handle < 0)

@@ -26,11 +26,15 @@ struct stream_events {
 };
 
 /*
- * Errors of both: CAFKA_ERR_MEMORY, CAFKA_ERR_SYSTEM, CAFKA_ERR_TRANSPORT (a dial may fail at once).
+ * Errors: CAFKA_ERR_MEMORY, CAFKA_ERR_SYSTEM, CAFKA_ERR_TRANSPORT (a dial may fail at once).
  * stream_adopt() takes the handle in every case: if it fails, the handle is closed.
  */
 int stream_dial(struct stream **out, struct loop *loop, const cafka_address *to,
                 const struct stream_events *events, void *owner, cafka_error *err);
+/* The same with wishes about the socket, where the world has such. */
+int stream_dial_with(struct stream **out, struct loop *loop, const cafka_address *to,
+                     const cafka_dial_options *options, const struct stream_events *events,
+                     void *owner, cafka_error *err);
 int stream_adopt(struct stream **out, struct loop *loop, int handle,
                  const struct stream_events *events, void *owner, cafka_error *err);
 void stream_free(struct stream *stream);  /* closes; releases every queued piece; takes NULL */

@@ -687,33 +687,6 @@ int cafka_producer_close(cafka_producer *producer, int64_t timeout_ms, cafka_err
     return rc ? rc : failed;
 }
 
-static void pass(struct loop_task *task)
-{
-    struct barrier {
-        struct loop_task task;
-        struct client *client;
-        int event;
-    } *barrier = (void *)task;
-    client_signal(barrier->client, barrier->event);
-}
-
-/* Whatever was posted to the loop has run. */
-static void await_posted(cafka_producer *producer)
-{
-    const cafka_env *env = producer->client.env;
-    struct {
-        struct loop_task task;
-        struct client *client;
-        int event;
-    } barrier = {{.run = pass}, &producer->client, env->event_open(env)};
-    if (barrier.event < 0)
-        return;
-    loop_post(producer->client.loop, &barrier.task);
-    while (client_wait(&producer->client, barrier.event, CAFKA_NEVER, NULL))
-        ;
-    env->event_close(env, barrier.event);
-}
-
 void cafka_producer_free(cafka_producer *producer)
 {
     if (!producer)
@@ -726,8 +699,14 @@ void cafka_producer_free(cafka_producer *producer)
         return;
     }
     closing_start(producer, 0);
-    (void)closing_wait(producer, CAFKA_NEVER, NULL);
-    await_posted(producer);
+    cafka_error err = {0};
+    int rc = closing_wait(producer, CAFKA_NEVER, &err);
+    if (!rc)
+        rc = client_barrier(client, &err);
+    if (rc) {
+        log_error(producer->log, "a producer cannot be freed, and leaks: %s", err.message);
+        return;
+    }
     producer_free(producer);
 }
 

@@ -1,15 +1,14 @@
 /*
  * test_client.c - calls, waiting, callbacks, closing: what all clients have in common.
  */
-#define _POSIX_C_SOURCE 200809L /* nanosleep */
 #include "client_fixture.h"
 
 #include "config.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cafka/client.h>
@@ -461,8 +460,14 @@ struct real {
     cafka_config *config;
     struct admin_settings settings;
     struct client client;
-    atomic_int entered, release, runs;
+    cafka_loop *loop;     /* NULL: a private one */
+    const cafka_env *env; /* NULL: the real one, which it is in any case but for its pollers */
+    const char *send_buffer, *receive_buffer; /* NULL: not set */
+    int entered, release;                     /* events */
+    atomic_int runs;
 };
+
+enum { PATIENCE_MS = 30000 };
 
 static void open_real(struct real *r, const char *bootstrap, cafka_event_fn *fn)
 {
@@ -471,6 +476,13 @@ static void open_real(struct real *r, const char *bootstrap, cafka_event_fn *fn)
     assert_int_equal(cafka_config_set(r->config, "bootstrap.servers", bootstrap, &err), 0);
     cafka_config_set_log(r->config, NULL, NULL, CAFKA_LOG_OFF);
     cafka_config_on_event(r->config, fn, r);
+    assert_int_equal(cafka_config_set(r->config, "send.buffer.bytes", r->send_buffer, &err), 0);
+    assert_int_equal(cafka_config_set(r->config, "receive.buffer.bytes", r->receive_buffer, &err),
+                     0);
+    if (r->loop)
+        cafka_config_set_loop(r->config, r->loop);
+    if (r->env)
+        cafka_config_set_env(r->config, r->env);
     assert_int_equal(settings_for_admin(r->config, &r->settings, &err), 0);
     struct client_options options = {.settings = &r->settings.client, .room = r};
     assert_int_equal(client_open(&r->client, &options, &err), 0);
@@ -511,35 +523,192 @@ static void many_threads_cross_to_one_loop(void **state)
     close_real(&r);
 }
 
-/* Until another thread has got somewhere; how long does not matter. */
-static void nap(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
 static void hang(const cafka_event *event, void *user)
 {
     struct real *r = user;
+    const cafka_env *env = r->client.env;
     (void)event;
-    atomic_store(&r->entered, 1);
-    while (!atomic_load(&r->release))
-        nap();
+    env->event_signal(env, r->entered);
+    assert_int_equal(env->event_wait(env, r->release, CAFKA_NEVER), 1);
 }
 
 static void closing_keeps_its_deadline_while_a_callback_hangs(void **state)
 {
     (void)state;
-    struct real r = {0};
+    const cafka_env *env = cafka_env_real();
+    struct real r = {.entered = env->event_open(env), .release = env->event_open(env)};
     cafka_error err = {0};
     open_real(&r, "127.0.0.1:1", hang);
     client_start(&r.client); /* nobody is there: the event function is called, and hangs */
-    while (!atomic_load(&r.entered))
-        nap();
+    assert_int_equal(env->event_wait(env, r.entered, client_deadline(&r.client, PATIENCE_MS)), 1);
     assert_int_equal(client_close(&r.client, client_deadline(&r.client, 30), &err),
                      CAFKA_ERR_TIMEOUT);
-    atomic_store(&r.release, 1);
+    env->event_signal(env, r.release);
     assert_int_equal(client_close(&r.client, CAFKA_NEVER, NULL), CAFKA_OK);
     close_real(&r);
+    env->event_close(env, r.entered);
+    env->event_close(env, r.release);
+}
+
+/* --- whose an external loop is --- */
+
+struct owner {
+    struct real *r;
+    cafka_loop *loop;
+    int ready, go; /* events */
+};
+
+/* Owns the loop, and then does other things until it is told to end. */
+static void *own_for_a_while(void *arg)
+{
+    struct owner *o = arg;
+    const cafka_env *env = cafka_env_real();
+    assert_int_equal(cafka_loop_run(o->loop, 0, NULL), CAFKA_OK);
+    env->event_signal(env, o->ready);
+    assert_int_equal(env->event_wait(env, o->go, CAFKA_NEVER), 1);
+    return NULL;
+}
+
+static void *cross_once(void *arg)
+{
+    struct owner *o = arg;
+    assert_int_equal(client_run(&o->r->client, count_run, o->r, NULL), CAFKA_OK);
+    return NULL;
+}
+
+static void open_owned(struct owner *o, struct real *r)
+{
+    const cafka_env *env = cafka_env_real();
+    *o = (struct owner){.r = r, .ready = env->event_open(env), .go = env->event_open(env)};
+    assert_int_equal(cafka_loop_new(&o->loop, CAFKA_LOOP_EXTERNAL, NULL), CAFKA_OK);
+    r->loop = o->loop;
+    open_real(r, "127.0.0.1:1", NULL);
+}
+
+static void close_owned(struct owner *o)
+{
+    const cafka_env *env = cafka_env_real();
+    close_real(o->r);
+    cafka_loop_free(o->loop);
+    env->event_close(env, o->ready);
+    env->event_close(env, o->go);
+}
+
+static void start_owner(struct owner *o, pthread_t *thread)
+{
+    const cafka_env *env = cafka_env_real();
+    assert_int_equal(pthread_create(thread, NULL, own_for_a_while, o), 0);
+    assert_int_equal(env->event_wait(env, o->ready, CAFKA_NEVER), 1);
+}
+
+/* Two threads wait, without a deadline, for a loop whose owner goes: each is served. */
+static void who_waits_runs_a_loop_whose_owner_has_ended(void **state)
+{
+    (void)state;
+    const cafka_env *env = cafka_env_real();
+    struct real r = {0};
+    struct owner o;
+    pthread_t owner, waiters[2];
+    open_owned(&o, &r);
+    start_owner(&o, &owner);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&waiters[i], NULL, cross_once, &o), 0);
+    env->event_signal(env, o.go);
+    pthread_join(owner, NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_join(waiters[i], NULL);
+    assert_int_equal(atomic_load(&r.runs), 2);
+    assert_int_equal(client_run(&r.client, count_run, &r, NULL), CAFKA_OK); /* and any other thread */
+    close_owned(&o);
+}
+
+static void only_the_owner_runs_a_loop_while_it_lives(void **state)
+{
+    (void)state;
+    const cafka_env *env = cafka_env_real();
+    struct real r = {0};
+    struct owner o;
+    pthread_t owner;
+    cafka_error err = {0};
+    int never = env->event_open(env);
+    open_owned(&o, &r);
+    start_owner(&o, &owner);
+    client_start(&r.client); /* something for the loop to do */
+    assert_int_equal(client_wait(&r.client, never, client_deadline(&r.client, 20), &err),
+                     CAFKA_ERR_TIMEOUT);
+    assert_int_equal(cafka_loop_timeout_ms(o.loop), 0); /* it is still to be done */
+    env->event_signal(env, o.go);
+    pthread_join(owner, NULL);
+    env->event_close(env, never);
+    close_owned(&o);
+}
+
+/* A world that remembers what was asked of a socket. */
+static cafka_dial_options dialed_with;
+
+static int remember_dial(const cafka_env *env, const cafka_address *to,
+                         const cafka_dial_options *options)
+{
+    dialed_with = *options;
+    return env->dial(env, to);
+}
+
+static void dial_with_properties(const char *send_buffer, const char *receive_buffer)
+{
+    cafka_env env = *cafka_env_real();
+    struct real r = {.env = &env,
+                     .entered = -1,
+                     .send_buffer = send_buffer,
+                     .receive_buffer = receive_buffer};
+    env.dial_with = remember_dial;
+    dialed_with.size = 0;
+    assert_int_equal(cafka_loop_new_in(&r.loop, &env, CAFKA_LOOP_EXTERNAL, NULL), CAFKA_OK);
+    open_real(&r, "127.0.0.1:1", NULL);
+    client_start(&r.client);
+    while (!dialed_with.size)
+        assert_int_equal(cafka_loop_run(r.loop, PATIENCE_MS, NULL), CAFKA_OK);
+    close_real(&r);
+    cafka_loop_free(r.loop);
+}
+
+static void sockets_get_the_buffers_that_properties_name(void **state)
+{
+    (void)state;
+    dial_with_properties("70000", "-1");
+    assert_int_equal(dialed_with.send_buffer_bytes, 70000);
+    assert_int_equal(dialed_with.receive_buffer_bytes, 0);
+    dial_with_properties(NULL, "80000");
+    assert_int_equal(dialed_with.send_buffer_bytes, 0); /* the kernel tunes it */
+    assert_int_equal(dialed_with.receive_buffer_bytes, 80000);
+}
+
+/* A world whose poller has broken. */
+static int broken_wait(const cafka_env *env, int poller, cafka_poll_event *out, int max,
+                       int64_t deadline)
+{
+    (void)env;
+    (void)poller;
+    (void)out;
+    (void)max;
+    (void)deadline;
+    return -EBADF;
+}
+
+static void a_loop_that_cannot_be_run_is_an_error_of_who_waits_for_it(void **state)
+{
+    (void)state;
+    cafka_env env = *cafka_env_real();
+    struct real r = {.env = &env};
+    cafka_error err = {0};
+    assert_int_equal(cafka_loop_new_in(&r.loop, &env, CAFKA_LOOP_EXTERNAL, &err), CAFKA_OK);
+    open_real(&r, "127.0.0.1:1", NULL);
+    env.poller_wait = broken_wait;
+    assert_int_equal(client_wait(&r.client, r.client.dispatch_event, CAFKA_NEVER, &err),
+                     CAFKA_ERR_SYSTEM);
+    assert_non_null(strstr(err.message, "loop could not be run"));
+    env.poller_wait = cafka_env_real()->poller_wait;
+    close_real(&r);
+    cafka_loop_free(r.loop);
 }
 
 static void a_child_process_cannot_use_the_client_of_its_parent(void **state)
@@ -616,6 +785,10 @@ int main(void)
         CLIENT_TEST(without_memory_metadata_comes_later),
         cmocka_unit_test(many_threads_cross_to_one_loop),
         cmocka_unit_test(closing_keeps_its_deadline_while_a_callback_hangs),
+        cmocka_unit_test(who_waits_runs_a_loop_whose_owner_has_ended),
+        cmocka_unit_test(only_the_owner_runs_a_loop_while_it_lives),
+        cmocka_unit_test(sockets_get_the_buffers_that_properties_name),
+        cmocka_unit_test(a_loop_that_cannot_be_run_is_an_error_of_who_waits_for_it),
         cmocka_unit_test(a_child_process_cannot_use_the_client_of_its_parent),
         cmocka_unit_test(a_loop_says_what_it_does_not_take),
     };
