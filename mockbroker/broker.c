@@ -11,6 +11,7 @@
 #include "mockbroker/log/log_manager.h"
 #include "mockbroker/replica/partition.h"
 #include "mockbroker/session.h"
+#include "sim/sim.h"
 #include "util/alloc.h"
 
 enum { FRAME_POOL_BYTES = 4 * 1024 * 1024, SECURITY_PLAINTEXT = 0 };
@@ -392,6 +393,15 @@ static int set_own(struct broker *broker, cafka_error *err)
     return rc;
 }
 
+/* The world as this broker sees it. */
+static const cafka_env *env_of(const struct cluster *cluster, int32_t id)
+{
+    char host[CLUSTER_HOST_SIZE];
+    cluster_host_name(host, id);
+    const cafka_env *own = sim_env_beside(cluster->env, host);
+    return own ? own : cluster->env;
+}
+
 int broker_new(struct broker **out, struct cluster *cluster, int32_t id, cafka_error *err)
 {
     struct broker *broker = mem_zalloc(sizeof *broker);
@@ -400,7 +410,7 @@ int broker_new(struct broker **out, struct cluster *cluster, int32_t id, cafka_e
     broker->cluster = cluster;
     broker->id = id;
     broker->log = (struct log){&cluster->sink, "broker"};
-    broker->env = cluster->env;
+    broker->env = env_of(cluster, id);
     broker->loop = cluster->loop;
     broker->deferred = &cluster->deferred;
     rng_fork(&broker->rng, &cluster->rng);

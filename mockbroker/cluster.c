@@ -388,6 +388,11 @@ void cluster_free(struct cluster *cluster)
 
 /* --- questions --- */
 
+void cluster_host_name(char name[CLUSTER_HOST_SIZE], int32_t broker)
+{
+    snprintf(name, CLUSTER_HOST_SIZE, "broker-%d", (int)broker);
+}
+
 struct broker *cluster_broker(const struct cluster *cluster, int32_t id)
 {
     return id >= 1 && id <= cluster->broker_count ? cluster->brokers[id - 1] : NULL;

@@ -74,6 +74,10 @@ int cluster_create_topic(struct cluster *cluster, const struct topic_option *opt
                          cafka_error *err);
 int cluster_delete_topic(struct cluster *cluster, const char *name, cafka_error *err);
 
+/* In the simulated world every broker is a host of its own, with a name for rules about links. */
+enum { CLUSTER_HOST_SIZE = 24, CLUSTER_LINK_MS_MAX = 24 * 3600 * 1000 };
+void cluster_host_name(char name[CLUSTER_HOST_SIZE], int32_t broker); /* "broker-1" */
+
 struct broker *cluster_broker(const struct cluster *cluster, int32_t id); /* NULL: none */
 /* "HOST:PORT,…" of a listener; the caller frees it. NULL without memory. */
 char *cluster_bootstrap(const struct cluster *cluster, const char *listener);

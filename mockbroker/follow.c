@@ -127,3 +127,14 @@ void follow_partition(struct broker *leader, struct partition *partition)
             tell_offsets(partition, follower);
     }
 }
+
+bool follow_progress(const struct broker *leader, const struct partition *partition, int32_t id,
+                     int64_t *start_offset, int64_t *end_offset)
+{
+    const struct partition *follower = find_follower(leader, partition, id);
+    if (!follower)
+        return false;
+    *start_offset = partition_start_offset(follower);
+    *end_offset = partition_end_offset(follower);
+    return true;
+}

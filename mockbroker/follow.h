@@ -19,4 +19,8 @@
 /* Bring the followers of a partition that this broker leads up to date, and its high watermark. */
 void follow_partition(struct broker *leader, struct partition *partition);
 
+/* How far a follower is, as its leader knows; false: it does not follow in this epoch. */
+bool follow_progress(const struct broker *leader, const struct partition *partition,
+                     int32_t follower, int64_t *start_offset, int64_t *end_offset);
+
 #endif

@@ -5,42 +5,15 @@
  * the loop has a thread; in the simulated one waiting for the event steps the world, the loop with
  * it, so the same code serves both.
  */
-#include <cafka/mock.h>
+#include "mockbroker/mock_room.h"
 
-#include "mockbroker/cluster.h"
 #include "mockbroker/controller/controller.h"
-#include "mockbroker/fault/rules.h"
 #include "mockbroker/options.h"
 #include "protocol/errors.h"
 #include "sim/sim.h"
 #include "util/alloc.h"
 
-struct cafka_mock {
-    struct sim *sim; /* NULL: the real world */
-    const cafka_env *env;
-    struct loop *loop;
-    struct cluster *cluster;
-    int event;
-    char *bootstrap;
-    void (*log)(void *user, int level, const char *area, const char *message);
-    void *log_user;
-};
-
 /* --- handing over --- */
-
-struct call {
-    struct loop_task task; /* first */
-    cafka_mock *mock;
-    int (*run)(struct call *call, cafka_error *err);
-    cafka_error err;
-    int rc;
-    /* what the functions below take and give */
-    const char *text, *more;
-    int32_t a, b;
-    int64_t number;
-    const void *in;
-    void *out;
-};
 
 static void run_task(struct loop_task *task)
 {
@@ -51,8 +24,8 @@ static void run_task(struct loop_task *task)
     call->mock->env->event_signal(call->mock->env, call->mock->event);
 }
 
-static int call_over(cafka_mock *mock, struct call *call, int (*run)(struct call *, cafka_error *),
-                     cafka_error *err)
+int mock_call(cafka_mock *mock, struct call *call, int (*run)(struct call *, cafka_error *),
+              cafka_error *err)
 {
     call->mock = mock;
     call->run = run;
@@ -165,7 +138,7 @@ int cafka_mock_new(cafka_mock **out, const cafka_mock_options *options, cafka_er
     cluster_options_fini(&cluster);
     struct call call = {0};
     if (!rc)
-        rc = call_over(mock, &call, start, err);
+        rc = mock_call(mock, &call, start, err);
     if (rc) {
         cafka_mock_free(mock);
         return rc;
@@ -180,7 +153,7 @@ void cafka_mock_free(cafka_mock *mock)
     if (!mock)
         return;
     if (mock->cluster)
-        (void)call_over(mock, &call, stop, NULL);
+        (void)mock_call(mock, &call, stop, NULL);
     loop_unref(mock->loop);
     if (mock->event >= 0)
         mock->env->event_close(mock->env, mock->event);
@@ -207,7 +180,7 @@ static int bootstrap(struct call *call, cafka_error *err)
 const char *cafka_mock_bootstrap(cafka_mock *mock)
 {
     struct call call = {0};
-    return call_over(mock, &call, bootstrap, NULL) ? "" : mock->bootstrap;
+    return mock_call(mock, &call, bootstrap, NULL) ? "" : mock->bootstrap;
 }
 
 /* --- topics --- */
@@ -237,7 +210,36 @@ int cafka_mock_topic_create(cafka_mock *mock, const char *name, int32_t partitio
 {
     struct call call = {.text = name, .more = configs, .a = partitions, .b = replicas};
     error_clear(err);
-    return call_over(mock, &call, create_topic, err);
+    return mock_call(mock, &call, create_topic, err);
+}
+
+static int set_topic_configs(struct call *call, cafka_error *err)
+{
+    struct properties configs = {0};
+    int rc = properties_parse(&configs, str_of(call->more), err);
+    struct config_change *changes = mem_calloc(configs.values.count + 1, sizeof *changes);
+    size_t count = 0;
+    struct map_entry *e;
+    if (!rc && !changes)
+        rc = error_set(err, CAFKA_ERR_MEMORY, "no memory for the configs of a topic");
+    for (size_t i = 0; !rc && (e = map_next(&configs.values, &i));)
+        changes[count++] = (struct config_change){.name = str_of(e->key),
+                                                  .op = CONFIG_OP_SET,
+                                                  .value = str_of(e->value)};
+    if (!rc)
+        rc = controller_alter_configs(call->mock->cluster->controller, CONFIG_RESOURCE_TOPIC,
+                                      str_of(call->text), changes, count, false, false, err);
+    mem_free(changes);
+    properties_fini(&configs);
+    return rc;
+}
+
+int cafka_mock_topic_config(cafka_mock *mock, const char *name, const char *configs,
+                            cafka_error *err)
+{
+    struct call call = {.text = name, .more = configs};
+    error_clear(err);
+    return mock_call(mock, &call, set_topic_configs, err);
 }
 
 static int delete_topic(struct call *call, cafka_error *err)
@@ -249,7 +251,7 @@ int cafka_mock_topic_delete(cafka_mock *mock, const char *name, cafka_error *err
 {
     struct call call = {.text = name};
     error_clear(err);
-    return call_over(mock, &call, delete_topic, err);
+    return mock_call(mock, &call, delete_topic, err);
 }
 
 /* --- brokers --- */
@@ -275,7 +277,7 @@ static int ask_broker(cafka_mock *mock, int32_t broker, int what, cafka_error *e
 {
     struct call call = {.a = broker, .b = what};
     error_clear(err);
-    return call_over(mock, &call, change_broker, err);
+    return mock_call(mock, &call, change_broker, err);
 }
 
 int cafka_mock_broker_kill(cafka_mock *mock, int32_t broker, cafka_error *err)
@@ -304,7 +306,7 @@ int cafka_mock_leader_move(cafka_mock *mock, const char *topic, int32_t partitio
 {
     struct call call = {.text = topic, .a = partition, .b = broker};
     error_clear(err);
-    return call_over(mock, &call, move_leader, err);
+    return mock_call(mock, &call, move_leader, err);
 }
 
 static int find_leader(struct call *call, cafka_error *err)
@@ -320,98 +322,8 @@ static int find_leader(struct call *call, cafka_error *err)
 int32_t cafka_mock_leader(cafka_mock *mock, const char *topic, int32_t partition)
 {
     struct call call = {.text = topic, .a = partition};
-    (void)call_over(mock, &call, find_leader, NULL);
+    (void)mock_call(mock, &call, find_leader, NULL);
     return call.b;
-}
-
-/* --- rules and requests --- */
-
-static int find_api(const char *name, int *key, cafka_error *err)
-{
-    const struct api *api = name ? api_find_name(str_of(name)) : NULL;
-    if (name && !api)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "there is no API %s", name);
-    *key = api ? api->key : -1;
-    return CAFKA_OK;
-}
-
-static int add_rule(struct call *call, cafka_error *err)
-{
-    return fault_rule_add(call->mock->cluster->faults, call->in, &call->number, err);
-}
-
-int cafka_mock_rule_add(cafka_mock *mock, const cafka_mock_rule *rule, int64_t *id, cafka_error *err)
-{
-    cafka_mock_rule full = {0};
-    struct fault_rule what = {0};
-    struct call call = {.in = &what};
-    error_clear(err);
-    if (!rule || rule->size < sizeof rule->size)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "cafka_mock_rule_add wants a rule with its size");
-    memcpy(&full, rule, rule->size < sizeof full ? rule->size : sizeof full);
-    if (full.action < CAFKA_MOCK_ERROR || full.action > CAFKA_MOCK_DELAY || full.delay_ms < 0 ||
-        full.error < INT16_MIN || full.error > INT16_MAX)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "a rule has no such action, error or delay");
-    int rc = find_api(full.api, &what.api, err);
-    if (rc)
-        return rc;
-    what.broker = full.broker;
-    what.topic = full.topic;
-    what.count = full.count;
-    what.skip = full.skip;
-    what.action = (enum fault_action)full.action;
-    what.code = full.error;
-    what.delay_ms = full.delay_ms;
-    rc = call_over(mock, &call, add_rule, err);
-    if (!rc && id)
-        *id = call.number;
-    return rc;
-}
-
-static int clear_rules(struct call *call, cafka_error *err)
-{
-    (void)err;
-    fault_rules_clear(call->mock->cluster->faults);
-    return CAFKA_OK;
-}
-
-void cafka_mock_rules_clear(cafka_mock *mock)
-{
-    struct call call = {0};
-    (void)call_over(mock, &call, clear_rules, NULL);
-}
-
-static int count_hits(struct call *call, cafka_error *err)
-{
-    (void)err;
-    call->number = fault_rule_hits(call->mock->cluster->faults, call->number);
-    return CAFKA_OK;
-}
-
-int64_t cafka_mock_rule_hits(cafka_mock *mock, int64_t id)
-{
-    struct call call = {.number = id};
-    (void)call_over(mock, &call, count_hits, NULL);
-    return call.number;
-}
-
-static int count_requests(struct call *call, cafka_error *err)
-{
-    const struct cluster *cluster = call->mock->cluster;
-    (void)err;
-    call->number = (int64_t)(call->a < 0 ? cluster->requests_seen : cluster->requests_of[call->a]);
-    return CAFKA_OK;
-}
-
-int64_t cafka_mock_requests(cafka_mock *mock, const char *api)
-{
-    int key;
-    struct call call = {0};
-    if (find_api(api, &key, NULL))
-        return 0;
-    call.a = key;
-    (void)call_over(mock, &call, count_requests, NULL);
-    return call.number;
 }
 
 int cafka_mock_advance_ms(cafka_mock *mock, int64_t ms, cafka_error *err)

@@ -14,8 +14,24 @@
  *     … run clients against cafka_mock_bootstrap(mock) …
  *     cafka_mock_free(mock);
  *
- * Thread: any, one call at a time; in simulated mode the thread that made it. Every call waits
- * until the cluster has done what was asked.
+ * Thread: any, one call at a time. Every call waits until the cluster has done what was asked.
+ *
+ * Simulated: one thread makes all calls, of this header and of the clients in its world, and nothing
+ * moves between them. Virtual time and everything that happens in it advance only inside calls that
+ * wait: cafka_producer_flush(), _send_wait() and _close(), a send that waits for memory or metadata,
+ * cafka_consumer_poll() with a timeout, cafka_dispatch(), admin calls, and the calls of this header,
+ * of which cafka_mock_advance_ms() does nothing else. Such a call runs brokers and clients in turn, in
+ * an order drawn from the seed, until what it waits for is there or its timeout of virtual time is
+ * over; that takes no real time to speak of. A poll with a timeout of 0 lets the world take one small
+ * step. A send that finds room moves nothing, so flush, poll or advance now and then.
+ *
+ * What would run on the loop's thread, such as delivery functions and event functions, runs on this
+ * one thread then, inside whichever of those calls is moving the world: a delivery function may be
+ * called from within cafka_mock_broker_kill(), or from the poll of another client. The rules for
+ * callbacks are the same as outside. Consumers' own functions run inside their polls, as ever.
+ *
+ * Ownership: options, texts and structs are copied; cafka_mock_bootstrap() and cafka_mock_env() belong
+ * to the cluster. Close and free the clients of a simulated world before its cluster.
  */
 #ifndef CAFKA_MOCK_H
 #define CAFKA_MOCK_H
@@ -69,6 +85,12 @@ CAFKA_API const cafka_env *cafka_mock_env(const cafka_mock *mock);
 CAFKA_API int cafka_mock_topic_create(cafka_mock *mock, const char *name, int32_t partitions,
                                       int32_t replicas, const char *configs, cafka_error *err);
 CAFKA_API int cafka_mock_topic_delete(cafka_mock *mock, const char *name, cafka_error *err);
+/*
+ * Set configs of a topic ("max.message.bytes=1000\nretention.ms=5"); the others stay as they are.
+ * Errors: the code that IncrementalAlterConfigs would answer.
+ */
+CAFKA_API int cafka_mock_topic_config(cafka_mock *mock, const char *name, const char *configs,
+                                      cafka_error *err);
 
 /* As kill -9: connections break, nothing is flushed; what was written stays. */
 CAFKA_API int cafka_mock_broker_kill(cafka_mock *mock, int32_t broker, cafka_error *err);
@@ -79,8 +101,35 @@ CAFKA_API int cafka_mock_broker_start(cafka_mock *mock, int32_t broker, cafka_er
 /* Make another in-sync replica the leader. */
 CAFKA_API int cafka_mock_leader_move(cafka_mock *mock, const char *topic, int32_t partition,
                                      int32_t broker, cafka_error *err);
+/*
+ * An unclean election: the partition is without a leader, then `broker` (-1: the one that led it)
+ * leads it in a new epoch with a log that ends at end_offset. What lies behind that is gone from all
+ * replicas, acknowledged or not. At or behind the end nothing is lost, and only the epoch moves on.
+ * The broker must run and hold a replica; it need not be in sync.
+ */
+CAFKA_API int cafka_mock_leader_elect_unclean(cafka_mock *mock, const char *topic, int32_t partition,
+                                              int32_t broker, int64_t end_offset, cafka_error *err);
 /* The broker that leads it; -1: none, or no such partition. */
 CAFKA_API int32_t cafka_mock_leader(cafka_mock *mock, const char *topic, int32_t partition);
+
+/* How a link is from now on; zero is right for what is not said, and is what it was at first. */
+typedef struct cafka_mock_link {
+    size_t size;          /* sizeof(cafka_mock_link) */
+    int32_t broker;       /* one end */
+    int32_t peer;         /* the other: 0 everybody, CAFKA_MOCK_CLIENTS, or another broker */
+    int64_t latency_ms;   /* of each delivery, one way; 0: 0.1 to 1 ms */
+    int64_t bytes_per_ms; /* 0: no limit */
+    int down; /* 1: nothing passes; connections and dials hang, what was sent comes later */
+} cafka_mock_link;
+enum { CAFKA_MOCK_CLIENTS = -1 };
+
+/*
+ * Simulated: slow a broker's link down, take it down, and put it up again. What was said last of a
+ * link counts. CAFKA_ERR_STATE: it is not simulated; CAFKA_ERR_ARGUMENT: no such broker or value.
+ */
+CAFKA_API int cafka_mock_link_set(cafka_mock *mock, const cafka_mock_link *link, cafka_error *err);
+/* Break every connection to a broker now (simulated: with all that is under way). It goes on. */
+CAFKA_API int cafka_mock_link_cut(cafka_mock *mock, int32_t broker, cafka_error *err);
 
 /* What a rule does to a request. */
 enum {

@@ -15,6 +15,7 @@
 #include "mockbroker/api/api.h"
 #include "mockbroker/api/data.h"
 #include "mockbroker/api/fetch_sessions.h"
+#include "mockbroker/api/read_replica.h"
 #include "protocol/error_codes.h"
 #include "util/alloc.h"
 
@@ -235,6 +236,32 @@ static struct data_target find(const struct fetch_state *state, const struct wan
     return target;
 }
 
+/* The replica that this consumer should ask instead (KIP-392); older versions can't be told. */
+static int32_t better_replica(const struct fetch_state *state, const struct want *want,
+                              const struct data_target *target)
+{
+    if (target->error || state->ctx->version < VERSION_WITH_FOLLOWERS ||
+        asks_as_follower(state->request))
+        return THIS_REPLICA;
+    return read_replica_for(state->ctx->broker, target, state->request->rack_id, want->read.offset);
+}
+
+/* Who should read elsewhere is told so at once. */
+static bool any_reads_elsewhere(const struct fetch_state *state)
+{
+    if (!state->request->rack_id.size)
+        return false;
+    for (size_t i = 0; i < state->want_count; i++) {
+        const struct want *want = &state->wants[i];
+        if (want->refused)
+            continue;
+        struct data_target target = find(state, want);
+        if (better_replica(state, want, &target) != THIS_REPLICA)
+            return true;
+    }
+    return false;
+}
+
 /* Is there enough, or something that can't wait? */
 static bool is_ready(struct delayed *op)
 {
@@ -322,6 +349,25 @@ static void set_error(struct fetch_state *state, partition_answer *answer, int c
     }
 }
 
+/* No records, only where to get them. */
+static void set_elsewhere(struct fetch_state *state, const struct want *want,
+                          const struct data_target *target, int32_t replica,
+                          partition_answer *answer)
+{
+    const struct partition *partition = target->partition;
+    int code = partition_check_epoch(partition, want->read.current_leader_epoch, false, NULL);
+    if (code) {
+        set_error(state, answer, code, target);
+        return;
+    }
+    answer->preferred_read_replica = replica;
+    answer->high_watermark = partition_high_watermark(partition);
+    answer->last_stable_offset = partition_stable_offset(partition);
+    answer->log_start_offset = partition_start_offset(partition);
+    answer->aborted_transactions_count = -1;
+    set_no_records(answer);
+}
+
 /* Read one partition within what is left of the request's limit. False: no memory. */
 static bool read_partition(struct fetch_state *state, const struct want *want, int64_t *left,
                            bool *need_one, partition_answer *answer)
@@ -338,6 +384,11 @@ static bool read_partition(struct fetch_state *state, const struct want *want, i
     target = find(state, want);
     if (target.error) {
         set_error(state, answer, target.error, &target);
+        return true;
+    }
+    int32_t elsewhere = better_replica(state, want, &target);
+    if (elsewhere != THIS_REPLICA) {
+        set_elsewhere(state, want, &target, elsewhere, answer);
         return true;
     }
     if (read.max_bytes > *left)
@@ -597,7 +648,8 @@ void api_fetch(struct request_context *ctx)
         code = CAFKA_ERR_MEMORY;
     if (code)
         refuse(state, code);
-    else if (state->request->max_wait_ms <= 0 || !state->want_count || is_ready(&state->op))
+    else if (state->request->max_wait_ms <= 0 || !state->want_count || is_ready(&state->op) ||
+             any_reads_elsewhere(state))
         answer(state);
     else
         wait_for_data(state);

@@ -18,8 +18,6 @@
 #include "protocol/messages/UnregisterBrokerRecord.h"
 #include "util/alloc.h"
 
-enum { NO_LEADER = -1 };
-
 /* --- committing --- */
 
 static void deliver(struct deferred *deferred)
@@ -421,6 +419,19 @@ int controller_move_leader(struct controller *c, struct str name, int32_t index,
                          (int)leader, STR_ARG(name), (int)index);
     struct record_list records = {0};
     int rc = add_change(&records, topic, index, leader, NULL, 0, err);
+    return commit_and_free(c, &records, rc, err);
+}
+
+int controller_appoint_leader(struct controller *c, struct str name, int32_t index, int32_t leader,
+                              cafka_error *err)
+{
+    const struct topic_image *topic = image_topic(&c->image, name);
+    if (!topic_partition(topic, index))
+        return error_set(err, ERR_UNKNOWN_TOPIC_OR_PARTITION, "there is no partition %.*s-%d",
+                         STR_ARG(name), (int)index);
+    struct record_list records = {0};
+    int rc =
+        add_change(&records, topic, index, leader, leader == NO_LEADER ? NULL : &leader, 1, err);
     return commit_and_free(c, &records, rc, err);
 }
 

@@ -28,6 +28,8 @@
 struct cluster;
 struct metadata_log;
 
+enum { NO_LEADER = -1 };
+
 struct controller {
     struct cluster *cluster;
     struct log log;
@@ -64,6 +66,9 @@ int controller_unregister(struct controller *controller, int32_t broker, cafka_e
 /* Make another replica the leader of a partition. */
 int controller_move_leader(struct controller *controller, struct str topic, int32_t partition,
                            int32_t leader, cafka_error *err);
+/* The same without asking whether it is in sync: it is the whole ISR then. NO_LEADER: the ISR stays. */
+int controller_appoint_leader(struct controller *controller, struct str topic, int32_t partition,
+                              int32_t leader, cafka_error *err);
 
 /*
  * Operations of the APIs: fill the response, whose memory comes from the arena. A result is an

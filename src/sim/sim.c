@@ -83,6 +83,11 @@ const cafka_env *sim_env_for(struct sim *sim, const char *name)
     return &host->env;
 }
 
+const cafka_env *sim_env_beside(const cafka_env *env, const char *name)
+{
+    return env->now == sim_clock ? sim_env_for(sim_of(env), name) : NULL;
+}
+
 int sim_new(struct sim **out, uint64_t seed, cafka_error *err)
 {
     struct sim *sim = mem_zalloc(sizeof *sim);

@@ -38,6 +38,8 @@ void sim_free(struct sim *sim); /* takes NULL */
 const cafka_env *sim_env(struct sim *sim);
 /* The world seen from `host`, made when first asked for; lives as long as the sim. NULL: no memory. */
 const cafka_env *sim_env_for(struct sim *sim, const char *host);
+/* The same for who has an env of it only; NULL also if that is of no simulated world. */
+const cafka_env *sim_env_beside(const cafka_env *env, const char *host);
 /* A stream of chance of one's own, so that new draws do not shift those of others. */
 void sim_rng(struct sim *sim, struct rng *out);
 
