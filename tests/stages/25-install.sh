@@ -18,15 +18,20 @@ cflags=$(pkg-config --cflags cafka) libs=$(pkg-config --libs cafka)
 private=$(pkg-config --static --libs cafka cafka-mock | sed 's/-lcafka-mock//g; s/-lcafka//g')
 # shellcheck disable=SC2086 # flags are lists
 for example in examples/*.c examples/*.cc; do
-    name=$(basename "$example") cc=gcc
+    name=$(basename "$example") cc=gcc shared=$libs static=-lcafka
     [ "${example##*.}" = cc ] && cc=g++
-    $cc -Wall -Wextra -Werror -O1 $cflags "$example" $libs -o "$root/work/$name.shared"
-    $cc -Wall -Wextra -Werror -O1 $cflags "$example" -Wl,-Bstatic -lcafka -Wl,-Bdynamic $private -o "$root/work/$name.static"
+    if grep -q 'cafka/mock.h' "$example"; then
+        shared=$(pkg-config --libs cafka cafka-mock) static="-lcafka -lcafka-mock"
+    fi
+    $cc -Wall -Wextra -Werror -O1 $cflags "$example" $shared -o "$root/work/$name.shared"
+    $cc -Wall -Wextra -Werror -O1 $cflags "$example" -Wl,-Bstatic $static -Wl,-Bdynamic $private -o "$root/work/$name.static"
     ldd "$root/work/$name.static" | grep -q libcafka && {
         say "$name: linked with the shared library after all"
         exit 1
     }
 done
+"$root/work/simulated_kill.c.shared"
+"$root/work/simulated_kill.c.static"
 # shellcheck disable=SC2086
 gcc -Wall -Wextra -Werror $cflags tests/libraries/both.c -Wl,-Bstatic -lcafka -lcafka-mock -Wl,-Bdynamic $private \
     -o "$root/work/both"
