@@ -1,14 +1,20 @@
 /*
  * cafka/consumer.h - read records from partitions, in order, at a position that follows you.
  *
- *     cafka_consumer_open(&c, "bootstrap.servers=localhost:9092\nauto.offset.reset=earliest", &err);
- *     cafka_consumer_assign(c, &(cafka_position){.topic = "greetings", .partition = 0}, 1, &err);
- *     while (!stopped && !cafka_consumer_poll(c, 1000, &fetch, &err)) {
- *         while (!cafka_fetch_next(fetch, &record, &err))
+ *     if (cafka_consumer_open(&c, "bootstrap.servers=localhost:9092\nauto.offset.reset=earliest", &err) ||
+ *         cafka_consumer_assign(c, &(cafka_position){.topic = "greetings", .partition = 0}, 1, &err))
+ *         return die(&err);
+ *     while (!stopped) {
+ *         if (cafka_consumer_poll(c, 1000, &fetch, &err)) // *fetch is NULL if nothing came in time
+ *             return die(&err);
+ *         while (!(rc = cafka_fetch_next(fetch, &record, &err)))
  *             use(record.value, record.value_size);
+ *         if (rc != CAFKA_END)
+ *             fprintf(stderr, "%s\n", err.message); // of one partition; the others go on
  *         cafka_fetch_free(fetch);
  *     }
- *     cafka_consumer_close(c, 10000, &err);
+ *     if (cafka_consumer_close(c, 10000, &err))
+ *         fprintf(stderr, "%s\n", err.message);
  *     cafka_consumer_free(c);
  *
  * The client's loop fetches ahead while the application works, within fetch.buffer.memory: bytes
@@ -43,6 +49,8 @@ typedef struct cafka_fetch cafka_fetch;
 #define CAFKA_OFFSET_BEGINNING INT64_C(-2) /* the first record that is there */
 #define CAFKA_OFFSET_MAX_TIMESTAMP \
     INT64_C(-3) /* the record with the largest timestamp (brokers from 3.0) */
+/* A look-up's answer "there is none". No place: whoever is given it to start at refuses it. */
+#define CAFKA_OFFSET_NONE INT64_C(-1001)
 
 /* What of a cafka_position is meant to be used. */
 enum {
@@ -56,7 +64,7 @@ typedef struct cafka_position {
     const char *topic;
     int32_t partition;
     unsigned flags;
-    int64_t offset;
+    int64_t offset;       /* with CAFKA_POSITION_OFFSET */
     int64_t timestamp_ms; /* input and output of cafka_consumer_list_offsets() */
     int32_t leader_epoch; /* -1 as output: not known */
     int error;            /* output: CAFKA_OK, or why this one has no answer */
@@ -99,7 +107,11 @@ CAFKA_API int cafka_consumer_new(cafka_consumer **out, const cafka_config *confi
  * that was assigned before keeps its position; a new one starts where auto.offset.reset says.
  * Topics need not exist yet. count 0 drops everything. Does not block.
  *
- * Errors:  CAFKA_ERR_ARGUMENT   a topic is missing or its name is not one, or a number is negative
+ * Errors:  CAFKA_ERR_ARGUMENT   a topic is missing or its name is not one, a number is negative, or
+ *                               an offset is CAFKA_OFFSET_NONE (with the flag or without): what a
+ *                               look-up did not find is no place, and whether that means the end,
+ *                               auto.offset.reset (offset 0, no flag) or something else is yours
+ *                               to say. Nothing is changed.
  */
 CAFKA_API int cafka_consumer_assign(cafka_consumer *consumer, const cafka_position *positions,
                                     size_t count, cafka_error *err);
@@ -114,6 +126,8 @@ CAFKA_API int cafka_consumer_assign_remove(cafka_consumer *consumer, const cafka
  * Returns at once when data is there. *out is NULL when nothing came in time; otherwise the caller
  * owns it and frees it with cafka_fetch_free(), before or after the next poll. Beginning a poll
  * ends the iteration of an earlier fetch; what that had not handed out comes with this one.
+ * It also returns early, with *out NULL, when cafka_consumer_at_end() becomes true meanwhile without
+ * a record: empty partitions, or nothing but the marks of transactions up to the end.
  *
  * Errors:  CAFKA_ERR_WAKEUP       cafka_consumer_wakeup() was called
  *          CAFKA_ERR_STATE        nothing is assigned
@@ -178,15 +192,27 @@ CAFKA_API int cafka_consumer_resume(cafka_consumer *consumer, const cafka_positi
 CAFKA_API int cafka_consumer_position(cafka_consumer *consumer, const char *topic, int32_t partition,
                                       int64_t timeout_ms, int64_t *offset, cafka_error *err);
 
-/* What is assigned, with positions as far as known (flags). *count: in, room; out, how many there are. */
+/*
+ * What is assigned, with positions as far as known: then with CAFKA_POSITION_OFFSET, else with
+ * offset 0. *count: in, room; out, how many there are. Given back to cafka_consumer_assign() it
+ * changes nothing but that data fetched ahead is fetched again. Does not block.
+ */
 CAFKA_API int cafka_consumer_assignment(cafka_consumer *consumer, cafka_position *out,
                                         size_t *count, cafka_error *err);
 
 /*
  * For each entry the first offset whose record has a timestamp of at least timestamp_ms, or of the
- * place that CAFKA_OFFSET_BEGINNING, _END or _MAX_TIMESTAMP in timestamp_ms names. Fills offset
- * (-1: no such record), timestamp_ms of that record (-1: none), leader_epoch and error. The
- * partitions need not be assigned. Fails as a whole only if no entry could be answered in time.
+ * place that CAFKA_OFFSET_BEGINNING, _END or _MAX_TIMESTAMP in timestamp_ms names. Fills error,
+ * and offset, timestamp_ms of that record (-1: none) and leader_epoch (-1: not known). An entry
+ * has the flag CAFKA_POSITION_OFFSET afterwards only if an offset was found; else its offset is
+ * CAFKA_OFFSET_NONE: with error CAFKA_OK there is no record that new (or none at all, for
+ * _MAX_TIMESTAMP), otherwise error says why it has no answer.
+ *
+ * The partitions need not be assigned. Blocks up to the timeout.
+ *
+ * Errors:  CAFKA_ERR_TIMEOUT or the first entry's error   no entry could be answered in time
+ *          CAFKA_ERR_WAKEUP, CAFKA_ERR_ARGUMENT
+ * Source:  KafkaConsumer.offsetsForTimes, beginningOffsets, endOffsets.
  */
 CAFKA_API int cafka_consumer_list_offsets(cafka_consumer *consumer, cafka_position *positions,
                                           size_t count, int64_t timeout_ms, cafka_error *err);
@@ -203,13 +229,47 @@ CAFKA_API int cafka_consumer_watermarks(cafka_consumer *consumer, const char *to
                                         int32_t partition, int64_t *low, int64_t *high,
                                         cafka_error *err);
 
+/*
+ * How many records there were behind the position at the last answer: the last stable offset (with
+ * isolation.level=read_committed) or the high watermark, less the position. topic NULL: the
+ * largest of all assigned partitions. *lag is -1 while the position or the end is not known yet (of
+ * any of them). A number that is there anyway: no request, no wait.
+ *
+ * Errors:  CAFKA_ERR_STATE    it is not assigned, or nothing is
+ * Source:  KafkaConsumer.currentLag (KIP-695).
+ */
+CAFKA_API int cafka_consumer_lag(cafka_consumer *consumer, const char *topic, int32_t partition,
+                                 int64_t *lag, cafka_error *err);
+
+/*
+ * 1: every record that the assigned partitions had at the last answer has been handed out, which is
+ * a lag of 0. 0: not yet, not known yet, or nothing is assigned. No request, no wait, no error.
+ * To read what there is and stop:
+ *
+ *     while (!cafka_consumer_at_end(c)) {
+ *         if (cafka_consumer_poll(c, -1, &fetch, &err)) // returns at the end, too
+ *             return die(&err);
+ *         while (!(rc = cafka_fetch_next(fetch, &record, &err)))
+ *             use(&record);
+ *         cafka_fetch_free(fetch);
+ *         if (rc != CAFKA_END)
+ *             return die(&err); // else a partition that can't be read is waited for
+ *     }
+ *
+ * Producers that go on writing move the end. For an end that stands still ask
+ * cafka_consumer_end_offsets() first, and stop when each cafka_consumer_position() has reached it.
+ * examples/read_to_end.c does both.
+ */
+CAFKA_API int cafka_consumer_at_end(cafka_consumer *consumer);
+
 /* How many partitions a topic has. Errors: CAFKA_ERR_TIMEOUT, 3 (UNKNOWN_TOPIC_OR_PARTITION), 17, 29. */
 CAFKA_API int cafka_consumer_partitions(cafka_consumer *consumer, const char *topic,
                                         int64_t timeout_ms, int32_t *count, cafka_error *err);
 
 /*
  * End the wait of the call that blocks now; if none does, the next poll or call that would block
- * ends at once. It returns CAFKA_ERR_WAKEUP, and no record is lost. Any thread, and signal handlers.
+ * ends at once. It returns CAFKA_ERR_WAKEUP, and no record is lost. Several before one is noticed
+ * are one. Any thread, and signal handlers, while the consumer is not freed. Takes NULL.
  */
 CAFKA_API void cafka_consumer_wakeup(cafka_consumer *consumer);
 
@@ -223,6 +283,7 @@ CAFKA_API int cafka_consumer_close(cafka_consumer *consumer, int64_t timeout_ms,
 /* Free it; closes first, without waiting, if that was not done. Takes NULL. */
 CAFKA_API void cafka_consumer_free(cafka_consumer *consumer);
 
+/* What it has in common with producers and admins (<cafka/client.h>); NULL of NULL. Lives as long as it does. */
 CAFKA_API cafka_client *cafka_consumer_client(cafka_consumer *consumer);
 
 #ifdef __cplusplus

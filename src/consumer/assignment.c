@@ -66,6 +66,11 @@ static int check_positions(const cafka_position *positions, size_t count, cafka_
         if (at->partition < 0)
             return error_set(err, CAFKA_ERR_ARGUMENT, "%s has no partition %d", at->topic,
                              at->partition);
+        if (at->offset == CAFKA_OFFSET_NONE)
+            return error_set(err, CAFKA_ERR_ARGUMENT,
+                             "a look-up found no offset for %s-%d (CAFKA_OFFSET_NONE); say where to "
+                             "start, CAFKA_OFFSET_END perhaps",
+                             at->topic, at->partition);
         if (at->flags & CAFKA_POSITION_OFFSET && at->offset < CAFKA_OFFSET_BEGINNING)
             return error_set(err, CAFKA_ERR_ARGUMENT, "%s-%d has no offset %lld", at->topic,
                              at->partition, (long long)at->offset);
@@ -203,7 +208,7 @@ int cafka_consumer_assignment(cafka_consumer *consumer, cafka_position *out, siz
             out[n] = (cafka_position){.topic = p->topic,
                                       .partition = p->partition,
                                       .flags = p->app.position >= 0 ? CAFKA_POSITION_OFFSET : 0,
-                                      .offset = p->app.position,
+                                      .offset = p->app.position >= 0 ? p->app.position : 0,
                                       .timestamp_ms = -1,
                                       .leader_epoch = -1};
         n++;
@@ -335,6 +340,55 @@ int cafka_consumer_watermarks(cafka_consumer *consumer, const char *topic, int32
         *high = atomic_load(&p->high_watermark);
     consumer_leave(consumer);
     return p ? CAFKA_OK : CAFKA_ERR_STATE;
+}
+
+/* --- lag --- */
+
+static int64_t lag_of(const struct consumer_partition *p)
+{
+    int64_t end = atomic_load_explicit(&p->readable_end, memory_order_relaxed);
+    if (end < 0 || p->app.position < 0)
+        return -1;
+    return end > p->app.position ? end - p->app.position : 0;
+}
+
+int64_t consumer_lag(const cafka_consumer *consumer)
+{
+    int64_t largest = list_empty(&consumer->assignment) ? -1 : 0;
+    struct list *link, *after;
+    list_each(link, after, &consumer->assignment)
+    {
+        int64_t lag = lag_of(list_item(link, struct consumer_partition, app.link));
+        if (lag < 0)
+            return -1;
+        largest = lag > largest ? lag : largest;
+    }
+    return largest;
+}
+
+int cafka_consumer_lag(cafka_consumer *consumer, const char *topic, int32_t partition, int64_t *lag,
+                       cafka_error *err)
+{
+    int rc = consumer_enter(consumer, err);
+    if (rc)
+        return rc;
+    reader_take_news(consumer->reader);
+    const struct consumer_partition *p =
+        topic ? consumer_find(consumer, topic, partition, err) : NULL;
+    if (topic && !p)
+        rc = CAFKA_ERR_STATE;
+    else if (list_empty(&consumer->assignment))
+        rc = error_set(err, CAFKA_ERR_STATE, "no partition is assigned to this consumer");
+    else if (lag)
+        *lag = p ? lag_of(p) : consumer_lag(consumer);
+    consumer_leave(consumer);
+    return rc;
+}
+
+int cafka_consumer_at_end(cafka_consumer *consumer)
+{
+    int64_t lag = -1;
+    return cafka_consumer_lag(consumer, NULL, 0, &lag, NULL) == CAFKA_OK && lag == 0;
 }
 
 /* --- the end --- */

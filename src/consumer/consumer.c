@@ -89,6 +89,8 @@ static void signal_application(void *user)
 
 void cafka_consumer_wakeup(cafka_consumer *consumer)
 {
+    if (!consumer)
+        return;
     atomic_store(&consumer->woken, true);
     signal_application(consumer);
 }
@@ -284,7 +286,7 @@ int cafka_consumer_open(cafka_consumer **out, const char *properties, cafka_erro
 
 cafka_client *cafka_consumer_client(cafka_consumer *consumer)
 {
-    return client_public(&consumer->client);
+    return consumer ? client_public(&consumer->client) : NULL;
 }
 
 /* --- close --- */
@@ -379,7 +381,8 @@ void cafka_consumer_free(cafka_consumer *consumer)
         consumer->closed = true; /* in a forked child close refuses, and the loop is the parent's */
         if (!client_is_forked(&consumer->client) &&
             client_close(&consumer->client, CAFKA_NEVER, NULL)) {
-            log_error(consumer->client.log, "a consumer cannot be freed inside a callback: it leaks");
+            log_error(consumer->client.log,
+                      "a consumer cannot be freed inside a callback: it leaks");
             return;
         }
         client_fini(&consumer->client);
@@ -410,7 +413,14 @@ static int dispatch(cafka_consumer *consumer, cafka_error *err)
 static int poll_until(cafka_consumer *consumer, int64_t deadline, cafka_fetch **out,
                       cafka_error *err)
 {
-    while (!reader_ready(consumer->reader)) {
+    struct fetch_reader *reader = consumer->reader;
+    reader->moved = false;
+    bool ready = reader_ready(reader);
+    /* Was it there before this call? If not, coming to the end is news too. */
+    bool was_at_end = !ready && !reader->moved && consumer_lag(consumer) == 0;
+    for (; !ready; ready = reader_ready(reader)) {
+        if (!was_at_end && consumer_lag(consumer) == 0)
+            return CAFKA_OK;
         int rc = consumer_wait(consumer, deadline, err);
         if (rc == CAFKA_ERR_TIMEOUT) {
             error_clear(err);

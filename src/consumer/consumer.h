@@ -60,6 +60,9 @@ void consumer_wish(cafka_consumer *consumer, struct consumer_partition *p, int64
 struct consumer_partition *consumer_find(cafka_consumer *consumer, const char *topic,
                                          int32_t partition, cafka_error *err);
 
+/* The largest lag of all assigned partitions; -1: not known (yet), or nothing is assigned. */
+int64_t consumer_lag(const cafka_consumer *consumer);
+
 /* When it is freed: the reader is still there, the loop has let go. */
 void consumer_free_assignment(cafka_consumer *consumer);
 

@@ -131,6 +131,18 @@ static void handle_error(struct fetcher *fetcher, struct consumer_partition *p,
     }
 }
 
+/* Where what this consumer may read ends now. Brokers before 0.11 know no last stable offset. */
+static int64_t readable_end(const struct fetcher *fetcher, const partition_answer *answer)
+{
+    bool stable = fetcher->settings->read_committed && answer->last_stable_offset >= 0;
+    return stable ? answer->last_stable_offset : answer->high_watermark;
+}
+
+static bool take_end(struct consumer_partition *p, int64_t end)
+{
+    return end >= 0 && atomic_exchange_explicit(&p->readable_end, end, memory_order_relaxed) != end;
+}
+
 static void handle_partition(struct fetcher *fetcher, struct consumer_partition *p,
                              const partition_answer *answer, struct fetch_memory *memory)
 {
@@ -145,8 +157,11 @@ static void handle_partition(struct fetcher *fetcher, struct consumer_partition 
         atomic_store_explicit(&p->high_watermark, answer->high_watermark, memory_order_relaxed);
     if (answer->log_start_offset >= 0)
         atomic_store_explicit(&p->log_start, answer->log_start_offset, memory_order_relaxed);
+    bool end_moved = take_end(p, readable_end(fetcher, answer));
     if (answer->records.size)
         handle_records(fetcher, p, answer, memory);
+    else if (end_moved)
+        fetch_queue_wake(fetcher->queue); /* who waits for the end may have come to it */
 }
 
 /* --- the whole answer --- */

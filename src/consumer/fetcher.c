@@ -232,12 +232,13 @@ static void start_found(struct offset_query *query, int64_t offset, int64_t time
         return;
     }
     chunk->position = offset;
+    if (query->timestamp_ms == CAFKA_OFFSET_END)
+        atomic_store_explicit(&p->readable_end, offset, memory_order_relaxed);
     fetch_queue_push(fetcher->queue, chunk);
     set_state(p, PARTITION_FETCHING);
     p->loop.fetch_offset = offset;
     p->loop.attempts = 0;
-    if (p->loop.broker)
-        pump(p->loop.broker);
+    fetcher_poke(fetcher); /* after the other answers that came with this one: one fetch for all */
 }
 
 /* --- what the application wants --- */

@@ -30,7 +30,7 @@ static void offset_answered(struct offset_query *query, int64_t offset, int64_t 
 {
     struct one_offset *item = container_of(query, struct one_offset, query);
     item->answered = true;
-    item->position->offset = error ? -1 : offset;
+    item->position->offset = error || offset < 0 ? CAFKA_OFFSET_NONE : offset;
     item->position->timestamp_ms = error ? -1 : timestamp_ms;
     item->position->leader_epoch = error ? -1 : leader_epoch;
     item->position->error = error ? error->code : CAFKA_OK;
@@ -80,7 +80,8 @@ static void end_lookup(void *arg)
             continue;
         offset_lookup_cancel(&item->query);
         if (!item->answered) {
-            item->position->offset = item->position->timestamp_ms = -1;
+            item->position->offset = CAFKA_OFFSET_NONE;
+            item->position->timestamp_ms = -1;
             item->position->leader_epoch = -1;
             item->position->error = missing_reason(&item->query);
         }

@@ -17,6 +17,7 @@ struct consumer_partition *consumer_partition_new(const char *interned_topic, in
     p->app.position_epoch = -1;
     atomic_init(&p->high_watermark, -1);
     atomic_init(&p->log_start, -1);
+    atomic_init(&p->readable_end, -1);
     return p;
 }
 

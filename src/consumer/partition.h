@@ -73,6 +73,7 @@ struct consumer_partition {
     /* written by one side, read by the other */
     atomic_llong buffered_bytes; /* queued and not yet handed out: loop adds, application takes away */
     atomic_llong high_watermark, log_start; /* loop writes; -1: not known */
+    atomic_llong readable_end; /* the high watermark, or the last stable offset with read_committed */
     atomic_bool error_queued; /* an error chunk is on its way: loop sets, application clears */
 
     /* the loop's */

@@ -133,6 +133,7 @@ void reader_take_news(struct fetch_reader *reader)
         if (chunk->kind == CHUNK_POSITION && !is_stale(chunk)) {
             p->app.position = chunk->position;
             p->app.position_epoch = -1;
+            reader->moved = true;
         }
     }
 }
@@ -245,6 +246,16 @@ static bool is_wanted(const struct batch_slice *slice, const struct batch_header
     return batch_last_offset(h) >= position;
 }
 
+/* Nothing more of this batch is to be handed out: the position is behind it. */
+static void pass_over(struct fetch_reader *reader, struct consumer_partition *p,
+                      const struct batch_header *h)
+{
+    if (batch_last_offset(h) < p->app.position)
+        return;
+    p->app.position = batch_last_offset(h) + 1;
+    reader->moved = true;
+}
+
 /*
  * Go to the next batch to hand out. CAFKA_OK: records can be read. CAFKA_END: the chunk is used
  * up, and let go. Else the partition's error.
@@ -272,8 +283,7 @@ static int open_next_batch(struct fetch_reader *reader, cafka_error *err)
             chunk->batches = before;
             return open_batch(reader, slice.bytes, err);
         }
-        if (batch_last_offset(&reader->batch) >= p->app.position)
-            p->app.position = batch_last_offset(&reader->batch) + 1;
+        pass_over(reader, p, &reader->batch);
     }
 }
 
@@ -285,10 +295,7 @@ static void finish_batch(struct fetch_reader *reader)
     struct batch_slice slice;
     end_batch(reader);
     (void)batch_walk_next(&reader->chunk->batches, &slice, NULL);
-    int64_t next =
-        batch_last_offset(&reader->batch) + 1; /* compaction may have taken its last records */
-    if (next > p->app.position)
-        p->app.position = next;
+    pass_over(reader, p, &reader->batch); /* compaction may have taken its last records */
 }
 
 /* Has the batch under the cursor been handed out, but for the word that it has? */
@@ -317,8 +324,7 @@ bool reader_ready(struct fetch_reader *reader)
         /* Only to see whether there is anything: opening is left to who asks for the record. */
         if (!batch_walk_next(&rest, &slice, NULL) && !batch_header_read(slice.bytes, &h, NULL) &&
             !is_wanted(&slice, &h, position)) {
-            if (batch_last_offset(&h) >= position)
-                chunk->partition->app.position = batch_last_offset(&h) + 1;
+            pass_over(reader, chunk->partition, &h);
             chunk->batches = rest;
         } else if (!chunk->batches.size) {
             end_chunk(reader);

@@ -33,6 +33,7 @@ struct fetch_reader {
     struct reader_events events;
     void *owner;   /* NULL: the consumer is gone */
     uint64_t poll; /* number of the newest poll: older fetches have ended */
+    bool moved; /* a position has moved without a record: set here, cleared by who wants to know */
 
     /* the cursor */
     struct chunk *chunk;

@@ -1,82 +1,9 @@
 /*
  * test_consumer.c - what a consumer by assignment does, on a simulated cluster.
  */
-#include "mock/mock_fixture.h"
+#include "mock/consumer_scene.h"
 
 #include "util/alloc.h"
-
-enum { EARLIEST_MS = 10000 };
-
-static const char *const topics[] = {"orders:3", "small:1:1:segment.bytes=1048576"};
-
-struct scene {
-    cafka_mock *mock;
-    cafka_consumer *consumer;
-};
-
-static int set_up(void **state)
-{
-    struct scene *s = calloc(1, sizeof *s);
-    s->mock = start_cluster(7, topics, 2, NULL);
-    *state = s;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct scene *s = *state;
-    if (s->consumer)
-        close_consumer(s->consumer);
-    cafka_mock_free(s->mock);
-    free(s);
-    return 0;
-}
-
-static void produce_numbers(struct scene *s, const char *topic, int32_t partition, int first,
-                            int count)
-{
-    char text[200][16];
-    const char *texts[200];
-    assert_true(count <= 200);
-    for (int i = 0; i < count; i++) {
-        snprintf(text[i], sizeof text[i], "%d", first + i);
-        texts[i] = text[i];
-    }
-    produce_texts(s->mock, topic, partition, texts, (size_t)count, "linger.ms=0");
-}
-
-/* The next record, whichever fetch it takes; its number, or -1 when nothing came in ten seconds. */
-static int next_number(struct scene *s, cafka_error *err)
-{
-    int number = -1;
-    cafka_fetch *fetch = NULL;
-    cafka_record_view record;
-    int rc = cafka_consumer_poll(s->consumer, EARLIEST_MS, &fetch, err);
-    if (!rc && fetch && !cafka_fetch_next(fetch, &record, err)) {
-        char text[16] = "";
-        memcpy(text, record.value, record.value_size);
-        number = atoi(text);
-    }
-    cafka_fetch_free(fetch);
-    return number;
-}
-
-static void expect_numbers(struct scene *s, int first, int count)
-{
-    cafka_error err = {0};
-    for (int i = first; i < first + count; i++) {
-        int number = next_number(s, &err);
-        if (number != i)
-            fail_msg("%d instead of %d: %s", number, i, err.message);
-    }
-}
-
-static void assign_one(struct scene *s, const char *topic, int32_t partition, unsigned flags,
-                       int64_t offset)
-{
-    cafka_position at = {.topic = topic, .partition = partition, .flags = flags, .offset = offset};
-    assert_int_equal(cafka_consumer_assign(s->consumer, &at, 1, NULL), CAFKA_OK);
-}
 
 /* --- where it starts --- */
 
@@ -263,10 +190,55 @@ static void offsets_are_found_by_time_and_place(void **state)
                            {.topic = "orders", .timestamp_ms = env->wall_ms(env) + 60000},
                            {.topic = "orders", .partition = 99, .timestamp_ms = CAFKA_OFFSET_END}};
     assert_int_equal(cafka_consumer_list_offsets(s->consumer, at, 6, 10000, NULL), CAFKA_OK);
-    const int64_t expected[] = {3, 0, 5, 3, -1, -1};
-    for (int i = 0; i < 6; i++)
+    const int64_t expected[] = {3, 0, 5, 3, CAFKA_OFFSET_NONE, CAFKA_OFFSET_NONE};
+    for (int i = 0; i < 6; i++) {
         assert_int_equal(at[i].offset, expected[i]);
-    assert_int_equal(at[5].error, 3); /* UNKNOWN_TOPIC_OR_PARTITION */
+        assert_int_equal(at[i].flags, i < 4 ? CAFKA_POSITION_OFFSET : 0);
+    }
+    assert_int_equal(at[4].error, CAFKA_OK); /* an answer: there is no record that new */
+    assert_int_equal(at[5].error, 3);        /* UNKNOWN_TOPIC_OR_PARTITION */
+}
+
+/* Taken for an offset it would mean the end, or anything; so nobody takes it. */
+static void offset_that_was_not_found_is_no_place_to_start(void **state)
+{
+    struct scene *s = *state;
+    cafka_error err = {0};
+    size_t count = 0;
+    s->consumer = open_consumer(s->mock, "auto.offset.reset=earliest");
+    produce_numbers(s, "orders", 0, 0, 3);
+    cafka_position at = {.topic = "orders", .timestamp_ms = CAFKA_OFFSET_MAX_TIMESTAMP};
+    cafka_position none = {.topic = "orders", .partition = 1, .timestamp_ms = 1};
+    assert_int_equal(cafka_consumer_list_offsets(s->consumer, &at, 1, 10000, NULL), CAFKA_OK);
+    assert_int_equal(cafka_consumer_list_offsets(s->consumer, &none, 1, 10000, NULL), CAFKA_OK);
+    assert_int_equal(none.offset, CAFKA_OFFSET_NONE);
+    assert_int_equal(cafka_consumer_assign(s->consumer, &none, 1, &err), CAFKA_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "orders-1"));
+    none.flags |= CAFKA_POSITION_OFFSET;
+    assert_int_equal(cafka_consumer_assign(s->consumer, &none, 1, &err), CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_consumer_assignment(s->consumer, NULL, &count, NULL), CAFKA_OK);
+    assert_int_equal(count, 0);
+    assert_int_equal(cafka_consumer_assign(s->consumer, &at, 1, &err), CAFKA_OK);
+    assert_int_equal(cafka_consumer_seek(s->consumer, "orders", 0, none.offset, &err),
+                     CAFKA_ERR_ARGUMENT);
+}
+
+/* What cafka_consumer_assignment() says of a position that is not known yet may be given back. */
+static void assignment_can_be_given_back(void **state)
+{
+    struct scene *s = *state;
+    cafka_position at[4];
+    size_t count = 4;
+    produce_numbers(s, "orders", 0, 0, 5);
+    s->consumer = open_consumer(s->mock, "auto.offset.reset=earliest");
+    assign_one(s, "orders", 0, 0, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(cafka_consumer_assignment(s->consumer, at, &count, NULL), CAFKA_OK);
+        assert_int_equal(count, 1);
+        assert_int_equal(at[0].flags, i ? CAFKA_POSITION_OFFSET : 0);
+        assert_int_equal(cafka_consumer_assign(s->consumer, at, count, NULL), CAFKA_OK);
+        expect_numbers(s, i * 2, 2);
+    }
 }
 
 static void partitions_are_counted_and_an_unknown_topic_is_said_so(void **state)
@@ -374,6 +346,33 @@ static void missing_right_is_told_once_a_second(void **state)
     assert_true(env->now(env) - told >= 900 * INT64_C(1000000));
     cafka_mock_rules_clear(s->mock);
     expect_numbers(s, 0, 1);
+}
+
+/* One partition fails again and again; the records of the others come meanwhile. */
+static void errors_of_one_partition_do_not_stop_the_others(void **state)
+{
+    struct scene *s = *state;
+    cafka_error err = {0};
+    int seen = 0, told = 0;
+    s->consumer = open_consumer(s->mock, "auto.offset.reset=earliest");
+    cafka_position at[] = {{.topic = "small", .partition = 7}, /* there is no such partition */
+                           {.topic = "orders"},
+                           {.topic = "orders", .partition = 1}};
+    assert_int_equal(cafka_consumer_assign(s->consumer, at, 3, NULL), CAFKA_OK);
+    for (int round = 0; round < 30; round++) {
+        int number;
+        produce_numbers(s, "orders", round % 2, round, 1);
+        while ((number = next_number(s, &err)) < 0) {
+            assert_int_equal(err.code, 3);
+            assert_non_null(strstr(err.message, "small-7"));
+            told++;
+        }
+        assert_int_equal(number, round);
+        seen++;
+        assert_int_equal(cafka_mock_advance_ms(s->mock, 500, NULL), CAFKA_OK);
+    }
+    assert_int_equal(seen, 30);
+    assert_true(told >= 5 && told <= 30);
 }
 
 static void session_that_the_broker_forgot_is_opened_again(void **state)
@@ -506,6 +505,9 @@ static void null_is_an_argument_error_and_no_crash(void **state)
     assert_int_equal(cafka_consumer_close(NULL, 0, &err), CAFKA_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "NULL"));
     assert_int_equal(cafka_consumer_assign(NULL, NULL, 0, &err), CAFKA_ERR_ARGUMENT);
+    cafka_consumer_wakeup(NULL);
+    assert_null(cafka_consumer_client(NULL));
+    assert_int_equal(cafka_consumer_at_end(NULL), 0);
     cafka_consumer_free(NULL);
     cafka_fetch_free(NULL);
 }
@@ -642,12 +644,15 @@ int main(void)
         TEST(removed_partition_is_never_handed_out_again),
         TEST(assignment_keeps_the_position_of_what_stays),
         TEST(offsets_are_found_by_time_and_place),
+        TEST(offset_that_was_not_found_is_no_place_to_start),
+        TEST(assignment_can_be_given_back),
         TEST(partitions_are_counted_and_an_unknown_topic_is_said_so),
         TEST(assigned_topic_that_does_not_exist_is_told_and_may_come),
         TEST(watermarks_are_those_of_the_last_answer),
         TEST(broker_that_dies_is_waited_for),
         TEST(errors_that_pass_are_not_seen),
         TEST(missing_right_is_told_once_a_second),
+        TEST(errors_of_one_partition_do_not_stop_the_others),
         TEST(session_that_the_broker_forgot_is_opened_again),
         TEST(topic_made_again_under_the_same_name_is_read),
         TEST(memory_stays_within_the_budget),

@@ -273,6 +273,15 @@ static void control_batches_move_the_position_and_are_not_shown(void **state)
     assert_end(fetch);
     assert_int_equal(s->p->app.position, 3);
     cafka_fetch_free(fetch);
+
+    end_txn_batch_write(marker, true, 9, 0, 0, 1000);
+    batch_set_offset_and_epoch(marker, 3, 0);
+    buffer_put(&bytes, marker, sizeof marker);
+    arrive(s, &bytes, 3, NULL);
+    s->reader->moved = false;
+    assert_null(poll_once(s, 500));
+    assert_true(s->reader->moved); /* a poll that waits for the end looks again */
+    assert_int_equal(s->p->app.position, 4);
 }
 
 static void aborted_data_is_dropped_with_read_committed(void **state)
