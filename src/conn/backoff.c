@@ -4,17 +4,19 @@
 #include "conn/backoff.h"
 
 enum { JITTER_PERCENT = 20 };
+#define BACKOFF_LIMIT_MS (INT64_C(1) << 42) /* for ever, and ns still fit in 64 bits */
 
 static int64_t doubled(int64_t first_ms, int64_t max_ms, unsigned attempts)
 {
-    int64_t wait_ms = first_ms;
-    while (attempts-- && wait_ms < max_ms)
-        wait_ms *= 2; /* first and max are settings far below 2^62 */
-    return wait_ms < max_ms ? wait_ms : max_ms;
+    if (attempts >= 62 || first_ms > max_ms >> attempts)
+        return max_ms;
+    return first_ms << attempts;
 }
 
 int64_t backoff_after(const cafka_env *env, int64_t first_ms, int64_t max_ms, unsigned attempts)
 {
+    first_ms = first_ms < BACKOFF_LIMIT_MS ? first_ms : BACKOFF_LIMIT_MS;
+    max_ms = max_ms < BACKOFF_LIMIT_MS ? max_ms : BACKOFF_LIMIT_MS;
     if (max_ms <= first_ms)
         return first_ms;
     int64_t wait_ms = doubled(first_ms, max_ms, attempts);

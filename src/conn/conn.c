@@ -1,16 +1,13 @@
 /*
- * conn.c - see conn.h. How a connection comes to life and ends; what it carries is in transfer.c.
+ * conn.c - see conn.h. States, the end of a connection, its timers, and making one. How it comes to
+ * life is in dial.c, what it carries in transfer.c.
  */
-#include "config.h"
-
 #include "conn/internal.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "protocol/api_keys.h"
-#include "protocol/errors.h"
 #include "util/alloc.h"
 
 #define TO(state) (1u << CONN_##state)
@@ -32,7 +29,7 @@ const char *conn_state_name(enum conn_state state)
     return conn_states[state].name;
 }
 
-static void conn_move(struct conn *conn, enum conn_state next)
+void conn_move(struct conn *conn, enum conn_state next)
 {
     assert(conn_states[conn->state].next & (1u << next));
     log_debug(conn->options->log, "%s: %s -> %s", conn->name, conn_states[conn->state].name,
@@ -65,7 +62,6 @@ void conn_leave(struct conn *conn)
 
 /* --- the end of a connection --- */
 
-/* Close the socket, and note how much of what was queued got out. */
 void conn_drop_stream(struct conn *conn)
 {
     struct stream *stream = conn->stream;
@@ -76,12 +72,19 @@ void conn_drop_stream(struct conn *conn)
     stream_free(stream);
 }
 
-/* The same, and forget all else that belonged to it. Requests in flight stay in their slots. */
-static void drop_socket(struct conn *conn)
+/* Until it is READY, no answer is large. */
+static void init_reader(struct conn *conn)
+{
+    uint32_t limit = conn->options->receive_max_bytes;
+    frame_reader_init(&conn->reader, conn->options->frames,
+                      limit < SETUP_FRAME_MAX ? limit : SETUP_FRAME_MAX);
+}
+
+void conn_drop_socket(struct conn *conn)
 {
     conn_drop_stream(conn);
     frame_reader_fini(&conn->reader);
-    frame_reader_init(&conn->reader, conn->options->frames, conn->options->receive_max_bytes);
+    init_reader(conn);
     lookup_cancel(conn->lookup);
     conn->lookup = NULL;
     loop_timer_cancel(conn->options->loop, &conn->state_timer);
@@ -95,7 +98,7 @@ static void drop_socket(struct conn *conn)
     conn->wanted = false;
 }
 
-static void fail_requests(struct conn *conn, const cafka_error *why)
+void conn_fail_requests(struct conn *conn, const cafka_error *why)
 {
     struct slot *slot;
     while ((slot = inflight_oldest(&conn->inflight))) {
@@ -125,9 +128,9 @@ static cafka_error retriable(const cafka_error *why)
 void conn_fail(struct conn *conn, const cafka_error *cause)
 {
     cafka_error why = *cause; /* it may lie in what is dropped */
-    bool was_ready = conn->state == CONN_READY;
+    bool was_ready = conn->state == CONN_READY, moved = conn->draining;
     log_debug(conn->options->log, "%s: %s", conn->name, why.code ? why.message : "idle, closed");
-    drop_socket(conn);
+    conn_drop_socket(conn);
     conn_move(conn, CONN_IDLE);
     if (was_ready || conn->address_at >= conn->address_count)
         conn->address_count = 0; /* ask the resolver again: it may live elsewhere now */
@@ -136,13 +139,14 @@ void conn_fail(struct conn *conn, const cafka_error *cause)
             conn->setup_failures = 0;
         else
             conn->setup_failures++;
-        conn->blocked_until_ms = loop_now_ms(conn->options->loop) +
-                                 backoff_next(&conn->backoff, loop_env(conn->options->loop));
+        if (!moved) /* nothing is known against the new place */
+            conn->blocked_until_ms = loop_now_ms(conn->options->loop) +
+                                     backoff_next(&conn->backoff, loop_env(conn->options->loop));
     }
     conn->last_error = why;
 
     cafka_error error = retriable(&why);
-    fail_requests(conn, &error);
+    conn_fail_requests(conn, &error);
     if (conn->state != CONN_CLOSED && conn->events->down)
         conn->events->down(conn->owner, &why);
 }
@@ -166,13 +170,13 @@ void conn_reset(struct conn *conn, const cafka_error *why)
         return;
     cafka_error error = *why; /* before anything that may hold it goes */
     conn_enter(conn);
-    drop_socket(conn);
+    conn_drop_socket(conn);
     if (conn->state != CONN_IDLE)
         conn_move(conn, CONN_IDLE);
     conn->address_count = 0;
     conn->blocked_until_ms = 0;
     backoff_reset(&conn->backoff);
-    fail_requests(conn, &error);
+    conn_fail_requests(conn, &error);
     conn_leave(conn);
 }
 
@@ -181,202 +185,16 @@ void conn_free(struct conn *conn)
     if (!conn || conn->state == CONN_CLOSED)
         return;
     conn_enter(conn);
-    drop_socket(conn);
+    conn_drop_socket(conn);
     conn_move(conn, CONN_CLOSED);
     cafka_error error = {0};
     error_set(&error, CAFKA_ERR_CLOSED, "the connection to %s was closed by this client",
               conn->name);
-    fail_requests(conn, &error);
+    conn_fail_requests(conn, &error);
     conn_leave(conn);
-}
-
-/* --- the beginning --- */
-
-static void start_dialing(struct conn *conn);
-
-static void on_connected(void *owner)
-{
-    struct conn *conn = owner;
-    conn_enter(conn);
-    conn_move(conn, CONN_VERSIONS);
-    conn->versions_retried = false;
-    int newest = message_max_version(api_find(API_API_VERSIONS)->request);
-    conn_ask_versions(conn, conn->versions_fallback ? 0 : newest);
-    conn_leave(conn);
-}
-
-static void on_readable(void *owner)
-{
-    struct conn *conn = owner;
-    conn_enter(conn);
-    conn_receive(conn);
-    conn_leave(conn);
-}
-
-/* There may be another address; and some brokers close when they do not know our ApiVersions. */
-static bool try_another_way(struct conn *conn, const cafka_error *why)
-{
-    if (conn->state == CONN_VERSIONS && !conn->versions_fallback &&
-        why->code == CAFKA_ERR_TRANSPORT) {
-        conn->versions_fallback = true;
-        conn->address_at--; /* the same again */
-    } else if (conn->address_at >= conn->address_count ||
-               (conn->state != CONN_DIALING && conn->state != CONN_VERSIONS)) {
-        return false;
-    } else {
-        conn->versions_fallback = false;
-    }
-    log_debug(conn->options->log, "%s: %s; trying again", conn->name, why->message);
-    cafka_error echo = *why;
-    drop_socket(conn);
-    fail_requests(conn, &echo); /* ours alone: the question for versions */
-    start_dialing(conn);
-    return true;
-}
-
-/* Something ended the connection that another attempt at once may heal. */
-static void give_up(struct conn *conn, const cafka_error *cause)
-{
-    cafka_error why = *cause;
-    if (!try_another_way(conn, &why))
-        conn_fail(conn, &why);
-}
-
-static void on_closed(void *owner, const cafka_error *why)
-{
-    struct conn *conn = owner;
-    cafka_error error = *why;
-    if (strcmp(conn->name, conn->address_name)) /* the reason names the address alone */
-        error_prefix(&error, "%s: ", conn->name);
-    if (conn->busy) { /* inside conn_send(), or the owner's callback: later */
-        conn_break(conn, &error);
-        return;
-    }
-    conn_enter(conn);
-    give_up(conn, &error);
-    conn_leave(conn);
-}
-
-static const struct stream_events stream_events = {
-    .connected = on_connected,
-    .readable = on_readable,
-    .closed = on_closed,
-};
-
-/* The next address that takes a dial. */
-static void dial_next(struct conn *conn)
-{
-    struct loop *loop = conn->options->loop;
-    cafka_error err = {0};
-    while (conn->address_at < conn->address_count) {
-        const cafka_address *address = &conn->addresses[conn->address_at++];
-        address_text(address, conn->address_name);
-        error_clear(&err);
-        conn->queued_total = conn->written_total = 0;
-        if (!stream_dial_with(&conn->stream, loop, address, &conn->options->dial, &stream_events,
-                              conn, &err)) {
-            int64_t limit_ms =
-                backoff_after(loop_env(loop), conn->options->setup_timeout_ms,
-                              conn->options->setup_timeout_max_ms, conn->setup_failures);
-            loop_timer_set(loop, &conn->state_timer, loop_now_ms(loop) + limit_ms);
-            return;
-        }
-    }
-    if (strcmp(conn->name, conn->address_name))
-        error_prefix(&err, "%s: ", conn->name);
-    conn_break(conn, &err);
-}
-
-static void on_resolved(void *owner, const cafka_error *error, const cafka_address *addresses,
-                        size_t count)
-{
-    struct conn *conn = owner;
-    conn->lookup = NULL;
-    conn_enter(conn);
-    if (error) {
-        conn_fail(conn, error);
-    } else {
-        conn->address_count = (int)(count < CONN_ADDRESSES ? count : CONN_ADDRESSES);
-        memcpy(conn->addresses, addresses, (size_t)conn->address_count * sizeof *addresses);
-        conn->address_at = 0;
-        dial_next(conn);
-    }
-    conn_leave(conn);
-}
-
-static void start_dialing(struct conn *conn)
-{
-    struct loop *loop = conn->options->loop;
-    if (conn->state != CONN_DIALING)
-        conn_move(conn, CONN_DIALING);
-    if (conn->address_at < conn->address_count) {
-        dial_next(conn);
-        return;
-    }
-    conn->address_count = 0;
-    cafka_error err = {0};
-    if (lookup_start(&conn->lookup, loop, conn->host, conn->port, on_resolved, conn, &err)) {
-        conn_break(conn, &err);
-        return;
-    }
-    loop_timer_set(loop, &conn->state_timer,
-                   loop_now_ms(loop) + conn->options->setup_timeout_max_ms);
-}
-
-void conn_open(struct conn *conn)
-{
-    struct loop *loop = conn->options->loop;
-    if (conn->state != CONN_IDLE || conn->wanted)
-        return;
-    if (conn->blocked_until_ms > loop_now_ms(loop)) {
-        conn->wanted = true;
-        loop_timer_set(loop, &conn->state_timer, conn->blocked_until_ms);
-        return;
-    }
-    conn->versions_fallback = false;
-    start_dialing(conn);
-}
-
-void conn_become_ready(struct conn *conn)
-{
-    struct loop *loop = conn->options->loop;
-    loop_timer_cancel(loop, &conn->state_timer);
-    conn_move(conn, CONN_READY);
-    conn->setup_failures = 0;
-    conn->blocked_until_ms = 0;
-    backoff_reset(&conn->backoff);
-    error_clear(&conn->last_error);
-    conn->active_ms = loop_now_ms(loop);
-    if (conn->options->max_idle_ms >= 0)
-        loop_timer_set(loop, &conn->idle_timer, conn->active_ms + conn->options->max_idle_ms);
-    if (conn->events->ready)
-        conn->events->ready(conn->owner);
 }
 
 /* --- timers --- */
-
-/* IDLE: the backoff is over. Otherwise: what leads to READY takes too long. */
-static void on_state_timer(struct timer *timer)
-{
-    struct conn *conn = container_of(timer, struct conn, state_timer);
-    conn_enter(conn);
-    if (conn->state == CONN_IDLE) {
-        conn->wanted = false;
-        conn->versions_fallback = false;
-        start_dialing(conn);
-    } else {
-        cafka_error why = {0};
-        error_set(&why, CAFKA_ERR_TIMEOUT,
-                  conn->lookup ? "resolving the host name of %s took too long"
-                  : conn->state == CONN_DIALING
-                      ? "connecting to %s took longer than socket.connection.setup.timeout.ms"
-                      : "%s took the connection, but did not say which versions it has within "
-                        "socket.connection.setup.timeout.ms; is it a Kafka broker, and without TLS?",
-                  conn->name);
-        give_up(conn, &why);
-    }
-    conn_leave(conn);
-}
 
 static void on_idle_timer(struct timer *timer)
 {
@@ -408,7 +226,7 @@ static void on_soon_timer(struct timer *timer)
     struct conn *conn = container_of(timer, struct conn, soon_timer);
     conn_enter(conn);
     if (conn->broken.code) {
-        give_up(conn, &conn->broken);
+        conn_give_up(conn, &conn->broken);
     } else {
         conn_finish_written(conn);
         if (conn->state == CONN_READY && conn->draining && !conn->inflight.count)
@@ -451,12 +269,12 @@ int conn_new(struct conn **out, const struct conn_options *options, const char *
     conn->owner = owner;
     conn->backoff =
         (struct backoff){options->reconnect_backoff_ms, options->reconnect_backoff_max_ms, 0};
-    conn->state_timer.fire = on_state_timer;
+    conn->state_timer.fire = conn_on_state_timer;
     conn->request_timer.fire = conn_on_request_timer;
     conn->throttle_timer.fire = on_throttle_timer;
     conn->idle_timer.fire = on_idle_timer;
     conn->soon_timer.fire = on_soon_timer;
-    frame_reader_init(&conn->reader, options->frames, options->receive_max_bytes);
+    init_reader(conn);
     conn_forget_versions(conn);
     int rc = set_address(conn, host, port, err);
     if (!rc)

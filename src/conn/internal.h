@@ -1,6 +1,8 @@
 /*
- * internal.h - struct conn, for the files that make a connection: conn.c (its life), versions.c
- * (its first question) and transfer.c (what it carries).
+ * internal.h - struct conn, for the files that make a connection: conn.c (states, and the end),
+ * dial.c (the beginning), versions.c (its first question) and transfer.c (what it carries).
+ *
+ * Thread: the loop's.
  */
 #ifndef CAFKA_CONN_INTERNAL_H
 #define CAFKA_CONN_INTERNAL_H
@@ -10,7 +12,10 @@
 #include "conn/inflight.h"
 #include "conn/lookup.h"
 
-enum { CONN_ADDRESSES = 16 };
+enum {
+    CONN_ADDRESSES = 16,
+    SETUP_FRAME_MAX = 1 << 20 /* bytes of an answer before READY: nobody has told who they are */
+};
 
 struct conn_feature {
     char name[48];
@@ -66,12 +71,22 @@ void conn_enter(struct conn *conn);
 void conn_leave(struct conn *conn);
 
 /* conn.c */
+void conn_move(struct conn *conn, enum conn_state next);   /* the only writer of `state` */
 void conn_fail(struct conn *conn, const cafka_error *why); /* to IDLE, now; inside enter and leave */
 void conn_break(struct conn *conn,
                 const cafka_error *why); /* the same soon; sends nothing until then */
 void conn_soon(struct conn *conn);
+/* Close the socket, and note how much of what was queued got out. */
 void conn_drop_stream(struct conn *conn);
+/* The same, and forget all else that belonged to it. Requests in flight stay in their slots. */
+void conn_drop_socket(struct conn *conn);
+void conn_fail_requests(struct conn *conn, const cafka_error *why);
+
+/* dial.c */
+/* Something ended the connection that another attempt at once may heal; if not, it fails. */
+void conn_give_up(struct conn *conn, const cafka_error *cause);
 void conn_become_ready(struct conn *conn);
+void conn_on_state_timer(struct timer *timer);
 
 /* versions.c */
 void conn_forget_versions(struct conn *conn);

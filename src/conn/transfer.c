@@ -87,9 +87,11 @@ int conn_send_now(struct conn *conn, struct request *request, int version, const
     slot->written = false;
     slot->begins_at = conn->queued_total;
     cafka_error why = {0};
+    size_t unwritten = stream_unwritten(conn->stream);
     rc = queue_slot(conn, slot, &why);
     if (rc) {
         /* A part of it may be queued already, and its memory is the caller's: the socket goes now. */
+        conn->queued_total += stream_unwritten(conn->stream) - unwritten;
         conn_drop_stream(conn);
         conn_break(conn, &why);
         return error_set(err, rc, "%s", why.message);
@@ -154,11 +156,12 @@ void conn_throttle(struct conn *conn, int64_t throttle_ms)
     struct loop *loop = conn->options->loop;
     if (throttle_ms <= 0 || conn->state == CONN_IDLE || conn->state == CONN_CLOSED)
         return;
-    int64_t until_ms = loop_now_ms(loop) + throttle_ms;
-    if (until_ms <= conn->throttled_until_ms)
+    int64_t now_ms = loop_now_ms(loop), until_ms = now_ms + throttle_ms;
+    int64_t before_ms = conn->throttled_until_ms > now_ms ? conn->throttled_until_ms : now_ms;
+    if (until_ms <= before_ms)
         return;
     conn->throttled_until_ms = until_ms;
-    inflight_put_off(&conn->inflight, throttle_ms); /* the broker reads no request meanwhile */
+    inflight_put_off(&conn->inflight, until_ms - before_ms); /* the broker reads nothing meanwhile */
     loop_timer_set(loop, &conn->throttle_timer, until_ms);
     log_debug(conn->options->log, "%s: throttled for %lld ms", conn->name, (long long)throttle_ms);
 }
