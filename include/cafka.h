@@ -14,6 +14,7 @@
 #include <cafka/env.h>
 #include <cafka/error.h>
 #include <cafka/loop.h>
+#include <cafka/memory.h>
 #include <cafka/plugin.h>
 #include <cafka/producer.h>
 #include <cafka/record.h>

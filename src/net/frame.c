@@ -183,7 +183,7 @@ static struct frame *new_frame(struct frame_pool *pool, uint32_t size)
     struct frame *frame = pool ? take_kept(pool, class_of(sizeof *frame + (size_t)size)) : NULL;
     if (!frame) {
         size_t bytes = block_bytes(size < FIRST_BYTES ? size : FIRST_BYTES);
-        frame = mem_alloc(bytes);
+        frame = mem_alloc_for(MEM_FRAMES, bytes);
         if (!frame)
             return NULL;
         frame->capacity = (uint32_t)(bytes - sizeof *frame);
@@ -235,7 +235,7 @@ static uint8_t *borrow_scratch(struct frame_pool *pool)
         }
         pthread_mutex_unlock(&pool->lock);
     }
-    return scratch ? (uint8_t *)scratch : mem_alloc(SCRATCH_SIZE);
+    return scratch ? (uint8_t *)scratch : mem_alloc_for(MEM_FRAMES, SCRATCH_SIZE);
 }
 
 static void return_scratch(struct frame_reader *r)

@@ -70,7 +70,7 @@ static struct piece *take_piece(struct stream *s)
 {
     struct piece *piece = s->spare;
     if (!piece)
-        return mem_zalloc(sizeof *piece);
+        return mem_zalloc_for(MEM_SOCKETS, sizeof *piece);
     s->spare = piece->next;
     s->spare_count--;
     memset(piece, 0, sizeof *piece);
@@ -132,7 +132,7 @@ static void on_tell_closed(struct loop_slice *slice);
 static struct stream *new_stream(struct loop *loop, const struct stream_events *events, void *owner,
                                  cafka_error *err)
 {
-    struct stream *s = mem_zalloc(sizeof *s);
+    struct stream *s = mem_zalloc_for(MEM_SOCKETS, sizeof *s);
     if (!s) {
         (void)error_set(err, CAFKA_ERR_MEMORY, "no memory for a connection");
         return NULL;
@@ -369,7 +369,7 @@ static struct chunk *chunk_for(struct stream *s, size_t size)
     if (fresh)
         s->spare_chunk = NULL;
     else if (size <= SIZE_MAX - sizeof *fresh)
-        fresh = mem_alloc(sizeof *fresh + capacity);
+        fresh = mem_alloc_for(MEM_SOCKETS, sizeof *fresh + capacity);
     if (!fresh)
         return NULL;
     *fresh = (struct chunk){.capacity = capacity};

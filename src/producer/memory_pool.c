@@ -67,7 +67,7 @@ static struct block *get_block_locked(struct memory_pool *pool, size_t capacity)
         /* What is kept is part of the budget too: let go of as much as the new block needs. */
         while (pool->kept && pool->kept_bytes > pool->available)
             free_kept(pool);
-        block = mem_alloc(block_charge(capacity));
+        block = mem_alloc_for(MEM_RECORDS, block_charge(capacity));
         if (!block)
             return NULL;
         block->capacity = (uint32_t)capacity;

@@ -21,7 +21,8 @@ struct gzip_reader {
 static voidpf zlib_alloc(voidpf opaque, uInt items, uInt size)
 {
     (void)opaque;
-    return mem_calloc(items, size);
+    size_t bytes = (size_t)items * size;
+    return size && bytes / size != items ? NULL : mem_zalloc_for(MEM_CODECS, bytes);
 }
 
 static void zlib_free(voidpf opaque, voidpf memory)

@@ -91,11 +91,11 @@ int lz4_writer_new(struct lz4_writer **out, int level, cafka_error *err)
 {
     struct codec_levels levels;
     bool fast = codec_level_range(CODEC_LZ4, &levels) && level == levels.standard;
-    struct lz4_writer *w = mem_alloc(sizeof *w);
+    struct lz4_writer *w = mem_alloc_for(MEM_CODECS, sizeof *w);
     if (!w)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for lz4");
     w->level = fast ? 0 : level > LZ4HC_CLEVEL_MAX ? LZ4HC_CLEVEL_MAX : level;
-    w->state = mem_alloc((size_t)(fast ? LZ4_sizeofState() : LZ4_sizeofStateHC()));
+    w->state = mem_alloc_for(MEM_CODECS, (size_t)(fast ? LZ4_sizeofState() : LZ4_sizeofStateHC()));
     if (!w->state) {
         mem_free(w);
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for lz4");

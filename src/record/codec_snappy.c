@@ -27,7 +27,7 @@ struct snappy_writer {
 
 int snappy_writer_new(struct snappy_writer **out, cafka_error *err)
 {
-    *out = mem_alloc(sizeof **out + snappy_max_compressed_length(BLOCK_SIZE));
+    *out = mem_alloc_for(MEM_CODECS, sizeof **out + snappy_max_compressed_length(BLOCK_SIZE));
     return *out ? CAFKA_OK : error_set(err, CAFKA_ERR_MEMORY, "no memory for snappy");
 }
 

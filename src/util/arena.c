@@ -30,7 +30,7 @@ void *arena_alloc(struct arena *a, size_t size)
             room = 1 << 20;
         if (room < size)
             room = size;
-        block = mem_alloc(sizeof *block + room);
+        block = mem_alloc_for(MEM_MESSAGES, sizeof *block + room);
         if (!block)
             return NULL;
         block->next = a->blocks;

@@ -7,7 +7,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <stdlib.h>
+
 #include <cmocka.h>
+
+#include <cafka/memory.h>
 
 #include "util/alloc.h"
 #include "util/arena.h"
@@ -93,6 +97,24 @@ static void map_keeps_order_over_removal_and_growth(void **state)
     map_fini(&m);
 }
 
+static void *late_alloc(size_t size, void *user)
+{
+    (void)user;
+    return malloc(size);
+}
+
+static void *late_realloc(void *memory, size_t size, void *user)
+{
+    (void)user;
+    return realloc(memory, size);
+}
+
+static void late_free(void *memory, void *user)
+{
+    (void)user;
+    free(memory);
+}
+
 static void map_survives_a_failing_allocation(void **state)
 {
     (void)state;
@@ -108,6 +130,38 @@ static void map_survives_a_failing_allocation(void **state)
         assert_true(kept >= 19);
         map_fini(&m);
     }
+}
+
+static void memory_is_counted_for_what_it_is_for(void **state)
+{
+    (void)state;
+    int64_t bytes = mem_bytes(MEM_FRAMES), other = mem_bytes(MEM_OTHER);
+    int64_t blocks = mem_blocks(MEM_FRAMES);
+    void *memory = mem_realloc_for(MEM_FRAMES, NULL, 100);
+    assert_int_equal(mem_bytes(MEM_FRAMES), bytes + 100);
+    memory = mem_realloc(memory, 300); /* it stays what it was for */
+    assert_non_null(memory);
+    assert_int_equal((uintptr_t)memory % _Alignof(max_align_t), 0);
+    assert_int_equal(mem_bytes(MEM_FRAMES), bytes + 300);
+    assert_int_equal(mem_blocks(MEM_FRAMES), blocks + 1);
+    mem_fail_after(1, 0);
+    assert_null(mem_realloc(memory, 500));
+    mem_fail_after(0, 0);
+    assert_int_equal(mem_bytes(MEM_FRAMES), bytes + 300);
+    mem_free(memory);
+    assert_int_equal(mem_bytes(MEM_FRAMES), bytes);
+    assert_int_equal(mem_bytes(MEM_OTHER), other);
+    assert_null(mem_alloc(SIZE_MAX));
+    assert_null(mem_realloc(NULL, SIZE_MAX - 8));
+}
+
+static void an_allocator_that_comes_late_is_refused(void **state)
+{
+    (void)state;
+    cafka_error err = {0};
+    cafka_allocator late = {sizeof late, late_alloc, late_realloc, late_free, NULL};
+    mem_free(mem_alloc(1));
+    assert_int_equal(cafka_set_allocator(&late, &err), CAFKA_ERR_STATE);
 }
 
 static void arena_refuses_more_than_its_limit(void **state)
@@ -193,6 +247,8 @@ int main(void)
         cmocka_unit_test(reader_yields_zeros_after_its_first_failure),
         cmocka_unit_test(map_keeps_order_over_removal_and_growth),
         cmocka_unit_test(map_survives_a_failing_allocation),
+        cmocka_unit_test(memory_is_counted_for_what_it_is_for),
+        cmocka_unit_test(an_allocator_that_comes_late_is_refused),
         cmocka_unit_test(arena_refuses_more_than_its_limit),
         cmocka_unit_test(mpsc_gives_items_in_the_order_of_pushing),
         cmocka_unit_test(hashes_are_java_s),
