@@ -11,7 +11,9 @@
 /* Trouble of a read as an answer says it; the log stays open for writing. */
 static int answer(int rc, const cafka_error *reason, cafka_error *err)
 {
-    int code = rc == CAFKA_ERR_IO ? ERR_KAFKA_STORAGE_ERROR : ERR_UNKNOWN_SERVER_ERROR;
+    int code = rc == CAFKA_ERR_IO        ? ERR_KAFKA_STORAGE_ERROR
+               : rc == CAFKA_ERR_CORRUPT ? ERR_CORRUPT_MESSAGE
+                                         : ERR_UNKNOWN_SERVER_ERROR;
     if (rc >= -1)
         code = rc;
     return error_set(err, code, "%s", reason->message);

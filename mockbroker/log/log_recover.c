@@ -386,6 +386,18 @@ static void take_header(void *user, const struct batch_header *header)
         (void)producer_state_update(recent, &update, &ended, &stable);
 }
 
+/* Behind damage nobody's last batches are known; that is no reason to refuse the log. */
+static int take_headers(struct commit_log *log, struct segment *segment, int64_t from,
+                        struct producer_state *recent, cafka_error *err)
+{
+    cafka_error reason = {0};
+    int rc = segment_walk_headers(segment, log->env, from, take_header, recent, &reason);
+    if (rc != CAFKA_ERR_CORRUPT)
+        return rc ? error_set(err, rc, "%s", reason.message) : CAFKA_OK;
+    log_warn(log->shared->words, "%s", reason.message);
+    return CAFKA_OK;
+}
+
 /*
  * A snapshot keeps one batch a producer, but a producer may repeat any of its last five: those of
  * the log's end are looked at once more. As far back as a producer that was active can have them.
@@ -412,7 +424,7 @@ static int add_history(struct commit_log *log, cafka_error *err)
                 from = position;
         }
         if (!rc)
-            rc = segment_walk_headers(segment, log->env, from, take_header, &recent, err);
+            rc = take_headers(log, segment, from, &recent, err);
     }
     if (!rc)
         producer_state_add_history(&log->producers, &recent);
@@ -473,13 +485,29 @@ static int settle_topic_id(struct commit_log *log, cafka_error *err)
     return CAFKA_OK;
 }
 
+/*
+ * Where the last segment ends. After a clean end it is trusted; if its last batches can't be read
+ * all the same, it is recovered as after a crash, or what is appended behind them never could be.
+ */
+static int find_segment_end(struct commit_log *log, cafka_error *err)
+{
+    cafka_error reason = {0};
+    int rc = segment_next_offset(active_segment(log), log->env, &log->end_offset, &reason);
+    if (rc != CAFKA_ERR_CORRUPT)
+        return rc ? error_set(err, rc, "%s", reason.message) : CAFKA_OK;
+    log_warn(log->shared->words, "%s, though the last run ended cleanly; it is recovered",
+             reason.message);
+    rc = recover_segments(log, false, active_segment(log)->base_offset, err);
+    return rc ? rc : segment_next_offset(active_segment(log), log->env, &log->end_offset, err);
+}
+
 static int find_end(struct commit_log *log, const struct commit_log_options *options,
                     cafka_error *err)
 {
     int rc = CAFKA_OK;
     log->end_offset = log->start_offset;
     if (log->segment_count) {
-        rc = segment_next_offset(active_segment(log), log->env, &log->end_offset, err);
+        rc = find_segment_end(log, err);
         if (rc)
             return rc;
         if (log->end_offset < log->start_offset) {

@@ -239,12 +239,22 @@ int segment_sync(struct segment *segment, const cafka_env *env, cafka_error *err
 
 /* --- finding --- */
 
+enum { LENGTH_MIN = 14 }; /* of a message of the first format; Kafka's readers ask for no more */
+
 /* Headers are read a page at a time, since small batches lie side by side. */
 struct header_window {
     uint8_t bytes[4096];
     int64_t position;
     size_t size;
+    bool torn; /* the batch that was looked at last reaches beyond the segment's end */
 };
+
+static void window_init(struct header_window *window)
+{
+    window->position = 0;
+    window->size = 0;
+    window->torn = false;
+}
 
 static int window_header(struct segment *segment, const cafka_env *env, struct header_window *window,
                          int64_t position, struct batch_place *out, cafka_error *err)
@@ -267,10 +277,13 @@ static int window_header(struct segment *segment, const cafka_env *env, struct h
     if (rc)
         return rc;
     out->position = position;
-    if (out->header.length < 0 || batch_place_next(out) > segment->size)
+    bool possible = out->header.length >= LENGTH_MIN;
+    window->torn = possible && batch_place_next(out) > segment->size;
+    if (!possible || window->torn)
         return error_set(err, CAFKA_ERR_CORRUPT,
-                         "the batch at %" PRId64 " of segment %" PRId64 " in %s is torn", position,
-                         segment->base_offset, segment->directory);
+                         "the batch at %" PRId64 " of segment %" PRId64 " in %s is %s", position,
+                         segment->base_offset, segment->directory,
+                         possible ? "torn" : "shorter than any can be");
     return CAFKA_OK;
 }
 
@@ -278,8 +291,7 @@ int segment_header_at(struct segment *segment, const cafka_env *env, int64_t pos
                       struct batch_place *out, cafka_error *err)
 {
     struct header_window window;
-    window.size = 0;
-    window.position = 0;
+    window_init(&window);
     return window_header(segment, env, &window, position, out, err);
 }
 
@@ -298,17 +310,19 @@ int segment_find(struct segment *segment, const cafka_env *env, int64_t offset,
         position = offset_index_get(segment->offsets.map, (size_t)at, segment->base_offset).position;
 
     struct header_window window;
-    window.size = 0;
-    window.position = 0;
+    window_init(&window);
     struct batch_place place;
-    while (!(rc = window_header(segment, env, &window, position, &place, err))) {
+    cafka_error reason = {0};
+    while (!(rc = window_header(segment, env, &window, position, &place, &reason))) {
         if (batch_last_offset(&place.header) >= offset) {
             *out = place;
             return CAFKA_OK;
         }
         position = batch_place_next(&place);
     }
-    return rc;
+    if (rc == CAFKA_END || window.torn) /* Kafka's readers take a torn batch for the end */
+        return CAFKA_END;
+    return error_set(err, rc, "%s", reason.message);
 }
 
 int segment_read_batch(struct segment *segment, const cafka_env *env,
@@ -331,8 +345,7 @@ int segment_walk_headers(struct segment *segment, const cafka_env *env, int64_t 
                          segment_header_fn *each, void *user, cafka_error *err)
 {
     struct header_window window;
-    window.size = 0;
-    window.position = 0;
+    window_init(&window);
     struct batch_place place;
     int rc;
     while (!(rc = window_header(segment, env, &window, position, &place, err))) {
