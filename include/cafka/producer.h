@@ -155,6 +155,15 @@ CAFKA_API const char *cafka_topic_name(const cafka_topic *topic);
 CAFKA_API int cafka_producer_partitions(cafka_producer *producer, const char *topic,
                                         int64_t timeout_ms, int32_t *count, cafka_error *err);
 
+/*
+ * Where a record would go if it were sent now: the partition it names, or what key, serializers and
+ * the partitioner in use say; interceptors are not asked. -1: that is up to chance, or to what is
+ * sent before it. Nothing is sent, and of the round robin no turn is taken.
+ * Errors:  as cafka_producer_send();  Blocks: up to max.block.ms, for metadata
+ */
+CAFKA_API int cafka_producer_partition_for(cafka_producer *producer, const cafka_record *record,
+                                           int32_t *partition, cafka_error *err);
+
 /* The producer as a client, for what all clients have: cafka_client_fd(), cafka_dispatch(). */
 CAFKA_API cafka_client *cafka_producer_client(cafka_producer *producer);
 

@@ -207,9 +207,12 @@ const struct property properties[] = {
     {"partitioner.availability.timeout.ms", LONG, P, IN_EFFECT, LOW, "0", LONG_FROM_0,
      "Records without a key avoid a partition whose broker has taken nothing for this long; 0: they don't.", NULL,
      NULL},
-    {"partitioner.class", ENUM, P, IN_EFFECT, MEDIUM, "default", "default, round_robin",
+    {"partitioner.class", ENUM, P, IN_EFFECT, MEDIUM, "default",
+     "default, round_robin, random, murmur2, consistent, consistent_random, fnv1a, fnv1a_random",
      "default: by murmur2 of the key, records without one stay with a partition for a batch (KIP-794). round_robin: one "
-     "after the other, whatever the key. Java's RoundRobinPartitioner is taken too.",
+     "after the other, whatever the key. random: each record anew. murmur2, consistent (CRC-32) and fnv1a: by this hash "
+     "of the key, null hashed as empty; with _random behind, records without a key are spread as with default. Java's "
+     "RoundRobinPartitioner and librdkafka's names are taken too.",
      NULL, NULL},
     {"partitioner.ignore.keys", BOOL, P, IN_EFFECT, MEDIUM, "false", BOOLS,
      "Whether records with a key are spread as if they had none.", NULL, NULL},

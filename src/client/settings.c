@@ -337,6 +337,9 @@ static void fill_batches(struct filling *f, struct producer_settings *s)
 int settings_for_producer(const cafka_config *config, struct producer_settings *out,
                           cafka_error *err)
 {
+    static const char *const partitioners[] = {"default",           "murmur2", "consistent",
+                                               "consistent_random", "fnv1a",   "fnv1a_random",
+                                               "round_robin",       "random"};
     struct filling f = {.config = config, .kind = CAFKA_FOR_PRODUCER};
     struct producer_settings *s = out;
     memset(s, 0, sizeof *s);
@@ -350,8 +353,7 @@ int settings_for_producer(const cafka_config *config, struct producer_settings *
     s->max_block_ms = number_of(&f, "max.block.ms");
     s->max_request_size_bytes = int_of(&f, "max.request.size");
     s->metadata_max_idle_ms = number_of(&f, "metadata.max.idle.ms");
-    s->partitioner =
-        is(&f, "partitioner.class", "round_robin") ? PARTITIONER_ROUND_ROBIN : PARTITIONER_DEFAULT;
+    s->partitioner = (enum partitioner_kind)choice_of(&f, "partitioner.class", partitioners, 8);
     s->partitioner_adaptive = truth_of(&f, "partitioner.adaptive.partitioning.enable");
     s->partitioner_ignore_keys = truth_of(&f, "partitioner.ignore.keys");
     s->partitioner_availability_timeout_ms = number_of(&f, "partitioner.availability.timeout.ms");
@@ -359,6 +361,10 @@ int settings_for_producer(const cafka_config *config, struct producer_settings *
     s->transaction_timeout_ms = int_of(&f, "transaction.timeout.ms");
     s->on_delivery = config->on_delivery;
     s->on_delivery_user = config->on_delivery_user;
+    for (size_t i = 0; i < config->plugins.producer_interceptor_count; i++)
+        if (config->plugins.producer_interceptors[i].on_acknowledgement)
+            s->acknowledges = true;
+    s->reports = s->on_delivery || s->acknowledges;
     fill_batches(&f, s);
     fill_compression(&f, s);
     fill_idempotence(&f, s);

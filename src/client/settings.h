@@ -74,9 +74,16 @@ struct client_settings {
     cafka_config *config; /* a copy, for what has no field: client_settings_text() */
 };
 
+/* partitioner.class; all but the first, the second and the last two by librdkafka's rules. */
 enum partitioner_kind {
-    PARTITIONER_DEFAULT,    /* murmur2 of the key, sticky without one (KIP-794) */
-    PARTITIONER_ROUND_ROBIN /* partitioner.class=RoundRobinPartitioner */
+    PARTITIONER_DEFAULT,           /* murmur2 of the key, sticky without one (KIP-794) */
+    PARTITIONER_MURMUR2,           /* murmur2 of the key, null hashed as empty */
+    PARTITIONER_CONSISTENT,        /* CRC-32 of the key, null hashed as empty */
+    PARTITIONER_CONSISTENT_RANDOM, /* the same, sticky without a key or with an empty one */
+    PARTITIONER_FNV1A,             /* FNV-1a of the key, null hashed as empty */
+    PARTITIONER_FNV1A_RANDOM,      /* the same, sticky without a key */
+    PARTITIONER_ROUND_ROBIN,       /* RoundRobinPartitioner: one after the other */
+    PARTITIONER_RANDOM             /* each record anew */
 };
 
 struct producer_settings {
@@ -101,8 +108,10 @@ struct producer_settings {
     int64_t partitioner_availability_timeout_ms; /* 0: off */
     char *transactional_id;                      /* NULL: none */
     int32_t transaction_timeout_ms;
-    cafka_delivery_fn *on_delivery; /* NULL: nothing is kept per record */
+    cafka_delivery_fn *on_delivery;
     void *on_delivery_user;
+    bool acknowledges; /* an interceptor is told of each record */
+    bool reports;      /* either of the two: what reports need is kept of each record */
 };
 
 enum offset_reset { RESET_LATEST, RESET_EARLIEST, RESET_NONE, RESET_BY_DURATION };

@@ -16,7 +16,7 @@ static uint32_t block_capacity(const struct producer_settings *settings)
 {
     size_t bytes = (size_t)settings->batch_size_bytes;
     bytes = bytes < BLOCK_MIN ? BLOCK_MIN : bytes > BLOCK_MAX ? BLOCK_MAX : bytes;
-    size_t slots = settings->on_delivery ? bytes / 8 : 0; /* about right for records of 100 bytes */
+    size_t slots = settings->reports ? bytes / 8 : 0; /* about right for records of 100 bytes */
     return (uint32_t)(PRODUCER_BATCH_HEAD + bytes + slots);
 }
 
@@ -50,7 +50,7 @@ int accumulator_init(struct accumulator *a, const cafka_env *env,
                               .batch_size = (size_t)settings->batch_size_bytes,
                               .record_max = record_limit(settings),
                               .batch_max = growth_limit(settings),
-                              .slots = settings->on_delivery != NULL,
+                              .slots = settings->reports,
                               .codec = settings->compression,
                               .level = settings->compression_level,
                               .linger_ms = settings->linger_ms};

@@ -3,7 +3,7 @@
  */
 #include "producer/delivery.h"
 
-#include "producer/room.h"
+#include "producer/send.h"
 #include "protocol/errors.h"
 #include "util/alloc.h"
 
@@ -98,14 +98,30 @@ static void settle(cafka_producer *producer, struct producer_batch *batch)
     release(producer, batch);
 }
 
+static struct cafka_delivery begin_walk(const struct producer_batch *batch)
+{
+    return (struct cafka_delivery){.batch = batch,
+                                   .topic = batch->partition->topic,
+                                   .slots = producer_batch_slots(batch)};
+}
+
+static void tell_interceptors(cafka_producer *producer, const struct producer_batch *batch)
+{
+    struct cafka_delivery delivery = begin_walk(batch);
+    cafka_delivery_report report;
+    while (!cafka_delivery_next(&delivery, &report))
+        plugins_acknowledge(producer, &report);
+}
+
 static void tell(struct client_callback *callback)
 {
     struct producer_batch *batch = container_of(callback, struct producer_batch, callback);
     cafka_producer *producer = batch->partition->topic->producer;
-    struct cafka_delivery delivery = {.batch = batch,
-                                      .topic = batch->partition->topic,
-                                      .slots = producer_batch_slots(batch)};
-    producer->settings.on_delivery(producer, &delivery, producer->settings.on_delivery_user);
+    if (producer->settings.acknowledges)
+        tell_interceptors(producer, batch);
+    struct cafka_delivery delivery = begin_walk(batch);
+    if (producer->settings.on_delivery)
+        producer->settings.on_delivery(producer, &delivery, producer->settings.on_delivery_user);
     settle(producer, batch);
 }
 
@@ -125,13 +141,13 @@ void delivery_finish(cafka_producer *producer, struct producer_batch *batch)
     bool told = batch->waited == batch->count; /* to those who waited, and there is nobody else */
     if (!batch->on_wire)
         atomic_store_explicit(&batch->settled, true, memory_order_relaxed);
-    if (producer->settings.on_delivery && !told) {
+    if (batch->error.code && !told && !producer->settings.on_delivery)
+        note_failure(producer, batch);
+    if (producer->settings.reports && !told) {
         batch->callback.run = tell;
         client_callback(&producer->client, &batch->callback); /* perhaps the last touch of it */
         return;
     }
-    if (batch->error.code && !told)
-        note_failure(producer, batch);
     settle(producer, batch);
 }
 

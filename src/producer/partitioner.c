@@ -4,6 +4,7 @@
 #include "producer/partitioner.h"
 
 #include <cafka/plugin.h>
+#include <zlib.h>
 
 #include "util/alloc.h"
 #include "util/hash.h"
@@ -16,6 +17,45 @@ int32_t partition_for_key(struct bytes key, int32_t count)
 int32_t cafka_partition_for_key(const void *key, size_t key_size, int32_t count)
 {
     return count < 1 ? -1 : partition_for_key(bytes_of(key, key ? key_size : 0), count);
+}
+
+static uint32_t crc_of(struct bytes key)
+{
+    uLong crc = crc32(0, NULL, 0);
+    for (size_t done = 0; done < key.size;) {
+        size_t rest = key.size - done;
+        uInt piece = rest < UINT32_MAX ? (uInt)rest : UINT32_MAX;
+        crc = crc32(crc, key.data + done, piece);
+        done += piece;
+    }
+    return (uint32_t)crc;
+}
+
+/* FNV-1a of 32 bits, read as a signed number and made positive, as Sarama and librdkafka do it. */
+static uint32_t fnv1a_of(struct bytes key)
+{
+    uint32_t hash = 0x811C9DC5;
+    for (size_t i = 0; i < key.size; i++)
+        hash = (hash ^ key.data[i]) * 0x01000193;
+    return hash > INT32_MAX ? 0 - hash : hash;
+}
+
+int32_t partition_by_hash(enum partitioner_kind kind, struct bytes key, int32_t count)
+{
+    size_t size = key.data ? key.size : 0;
+    struct bytes bytes = bytes_of(size ? key.data : (const void *)"", size);
+    uint32_t n = (uint32_t)count;
+    switch (kind) {
+    case PARTITIONER_DEFAULT: return key.data ? partition_for_key(bytes, count) : -1;
+    case PARTITIONER_MURMUR2: return partition_for_key(bytes, count);
+    case PARTITIONER_CONSISTENT: return (int32_t)(crc_of(bytes) % n);
+    case PARTITIONER_CONSISTENT_RANDOM: return size ? (int32_t)(crc_of(bytes) % n) : -1;
+    case PARTITIONER_FNV1A: return (int32_t)(fnv1a_of(bytes) % n);
+    case PARTITIONER_FNV1A_RANDOM: return key.data ? (int32_t)(fnv1a_of(bytes) % n) : -1;
+    case PARTITIONER_ROUND_ROBIN:
+    case PARTITIONER_RANDOM: break;
+    }
+    return -1;
 }
 
 void partition_load_fini(struct partition_load *load)

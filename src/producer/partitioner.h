@@ -15,10 +15,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/settings.h"
 #include "util/bytes.h"
 
 /* The partition of a key; key.data is not NULL, count above 0. */
 int32_t partition_for_key(struct bytes key, int32_t count);
+
+/*
+ * The partition by hash of the key, for the kinds that hash; key.data NULL: no key. -1: this kind
+ * leaves such a key to chance. count above 0.
+ */
+int32_t partition_by_hash(enum partitioner_kind kind, struct bytes key, int32_t count);
 
 /*
  * Has the partition in use had enough? `bytes` went there since it was chosen; rest says that its

@@ -13,6 +13,7 @@
 #include <cafka/producer.h>
 
 #include "client/client.h"
+#include "client/plugins.h"
 #include "producer/accumulator.h"
 #include "producer/delivery.h"
 #include "producer/partitioner.h"
@@ -28,6 +29,11 @@ struct cafka_producer {
     struct topics topics;
     struct sender sender;
 
+    const struct plugins *plugins; /* of the settings; NULL in a half-built one */
+    bool plugged;                  /* a record meets some of them on its way in */
+    unsigned plain_generation; /* the client's fork_generation, or, if plugged, what that never is */
+    _Atomic(int64_t) warn_not_before_ms; /* of a failing interceptor */
+
     atomic_bool closing; /* no new records */
     atomic_bool failed;  /* `fatal` is set, for good */
     atomic_bool urgent;  /* whatever there is leaves now: flush, close, or memory is short */
@@ -39,6 +45,16 @@ struct cafka_producer {
     size_t failure_count; /* records */
     cafka_error trouble;  /* why a broker could not be reached last, for messages of timeouts */
 };
+
+/* Clear an error at the beginning of a call; a path per record cannot pay for all of the message. */
+static inline void producer_clear(cafka_error *err)
+{
+    if (err) {
+        err->code = CAFKA_OK;
+        err->flags = 0;
+        err->message[0] = 0;
+    }
+}
 
 /* The error that stops every call: fatal, closed or forked. Any thread. */
 int producer_usable(cafka_producer *producer, cafka_error *err);

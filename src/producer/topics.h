@@ -9,7 +9,8 @@
  *
  * Owner:   struct cafka_producer.
  * Thread:  topics_find(), topics_get(), topic_await(), topic_choose() any; the rest the loop's.
- * Reading: topics_get(), topic_await(), topic_changed().
+ * Reading: topics_get() in topics.c, topic_await() in topic_await.c, topic_changed() in
+ *          topic_metadata.c, topic_move_on() in topic_choice.c.
  */
 #ifndef CAFKA_PRODUCER_TOPICS_H
 #define CAFKA_PRODUCER_TOPICS_H
@@ -91,9 +92,20 @@ int topic_await(cafka_topic *topic, int32_t partition, int64_t deadline, cafka_e
 
 /* Leave the sticky partition `from` (NULL: none yet) for another, unless somebody did already. */
 void topic_move_on(cafka_topic *topic, struct partition *from);
-/* The next of the round robin. */
-struct partition *topic_next_in_turn(cafka_topic *topic, const struct partition_set *set);
+/*
+ * The partition where partitioner.class is not the default; NULL: the sticky one. A key of NULL is
+ * none.
+ */
+struct partition *topic_choose_otherwise(cafka_topic *topic, const struct partition_set *set,
+                                         struct bytes key);
+/* What would be chosen now for this key; -1: that is up to chance. The topic is known. */
+int32_t topic_would_choose(cafka_topic *topic, struct bytes key);
 
+/* Loop: metadata takes an interest in it. */
+void topic_adopt(cafka_topic *topic);
+void topic_watch_init(cafka_topic *topic); /* for a new one: what runs on the loop */
+/* Whoever waits for the topic looks again. */
+void topic_wake(cafka_topic *topic);
 /* Loop: metadata has news of this topic; those who wait are woken. */
 void topic_changed(cafka_topic *topic, unsigned what);
 /* Loop: count what waits where, for the sticky partitioner; at most once a millisecond. */

@@ -350,7 +350,7 @@ static void alias_sets_what_it_stands_for_in_its_units(void **state)
     assert_refused(config, "queue.buffering.max.ms", "-0.5", "not a number of milliseconds");
     assert_refused(config, "request.required.acks", "7",
                    "request.required.acks (acks)=7: not one of");
-    assert_refused(config, "partitioner", "consistent_random", "not one of");
+    assert_refused(config, "partitioner", "uniform", "not one of");
 }
 
 /* ---- text ---- */

@@ -23,11 +23,6 @@ struct fixture {
     size_t needed;
 };
 
-static void on_delivery(cafka_producer *producer, cafka_delivery *delivery, void *user)
-{
-    (void)producer, (void)delivery, (void)user;
-}
-
 static void begin(struct fixture *f, int codec, bool slots, int32_t batch_size, int32_t batch_max)
 {
     *f = (struct fixture){.settings = {.batch_size_bytes = batch_size,
@@ -36,7 +31,7 @@ static void begin(struct fixture *f, int codec, bool slots, int32_t batch_size, 
                                        .buffer_memory_bytes = 8 << 20,
                                        .compression = codec,
                                        .compression_level = CODEC_LEVEL_DEFAULT,
-                                       .on_delivery = slots ? on_delivery : NULL}};
+                                       .reports = slots}};
     assert_int_equal(accumulator_init(&f->a, cafka_env_real(), &f->settings, NULL), CAFKA_OK);
     assert_int_equal(partition_init(&f->p, NULL, 0, NULL), CAFKA_OK);
 }

@@ -12,6 +12,8 @@
 #include <cjson/cJSON.h>
 #include <cmocka.h>
 
+#include <cafka/plugin.h>
+
 #include "producer/partitioner.h"
 
 static void keys_go_where_javas_murmur2_sends_them(void **state)
@@ -29,6 +31,65 @@ static void keys_go_where_javas_murmur2_sends_them(void **state)
         assert_int_equal(partition_for_key(key, 12), known[i].of_12);
         assert_int_equal(partition_for_key(key, 100), known[i].of_100);
     }
+}
+
+/* What rd_kafka_msg_partitioner_consistent() and its siblings of librdkafka answer. */
+static void hashes_are_those_of_librdkafka(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        size_t size;
+        int32_t crc[3], fnv1a[3], murmur2[3]; /* of 3, 12 and 100 partitions */
+    } known[] = {
+        {"", 0, {0, 0, 0}, {0, 3, 35}, {0, 9, 81}},
+        {"a", 1, {0, 3, 7}, {0, 0, 76}, {1, 4, 24}},
+        {"abc", 3, {0, 6, 78}, {2, 11, 31}, {0, 3, 7}},
+        {"foobar", 6, {2, 5, 69}, {0, 0, 76}, {0, 6, 66}},
+        {"a-little-bit-long-string", 24, {0, 6, 54}, {1, 4, 4}, {2, 8, 12}},
+        {"kafka", 5, {2, 11, 99}, {2, 5, 45}, {1, 4, 80}},
+        {"key-1234567", 11, {0, 0, 20}, {2, 5, 61}, {0, 0, 4}},
+        {"\0\0\0*", 4, {0, 6, 14}, {0, 3, 11}, {0, 0, 4}},
+    };
+    static const int32_t counts[] = {3, 12, 100};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        for (int c = 0; c < 3; c++) {
+            struct bytes key = bytes_of(known[i].key, known[i].size);
+            assert_int_equal(partition_by_hash(PARTITIONER_CONSISTENT, key, counts[c]),
+                             known[i].crc[c]);
+            assert_int_equal(partition_by_hash(PARTITIONER_FNV1A, key, counts[c]),
+                             known[i].fnv1a[c]);
+            assert_int_equal(partition_by_hash(PARTITIONER_FNV1A_RANDOM, key, counts[c]),
+                             known[i].fnv1a[c]);
+            assert_int_equal(partition_by_hash(PARTITIONER_MURMUR2, key, counts[c]),
+                             known[i].murmur2[c]);
+            assert_int_equal(partition_by_hash(PARTITIONER_DEFAULT, key, counts[c]),
+                             known[i].murmur2[c]);
+            assert_int_equal(partition_by_hash(PARTITIONER_CONSISTENT_RANDOM, key, counts[c]),
+                             known[i].size ? known[i].crc[c] : -1);
+        }
+}
+
+static void without_a_key_hashes_differ(void **state)
+{
+    (void)state;
+    struct bytes none = {0};
+    assert_int_equal(partition_by_hash(PARTITIONER_CONSISTENT, none, 12), 0);
+    assert_int_equal(partition_by_hash(PARTITIONER_FNV1A, none, 12), 3);
+    assert_int_equal(partition_by_hash(PARTITIONER_MURMUR2, none, 12), 9);
+    assert_int_equal(partition_by_hash(PARTITIONER_DEFAULT, none, 12), -1);
+    assert_int_equal(partition_by_hash(PARTITIONER_CONSISTENT_RANDOM, none, 12), -1);
+    assert_int_equal(partition_by_hash(PARTITIONER_FNV1A_RANDOM, none, 12), -1);
+    assert_int_equal(partition_by_hash(PARTITIONER_RANDOM, none, 12), -1);
+    assert_int_equal(partition_by_hash(PARTITIONER_ROUND_ROBIN, none, 12), -1);
+}
+
+static void applications_may_ask_for_the_partition_of_a_key(void **state)
+{
+    (void)state;
+    assert_int_equal(cafka_partition_for_key("foobar", 6, 100), 66);
+    assert_int_equal(cafka_partition_for_key(NULL, 0, 12), 9);
+    assert_int_equal(cafka_partition_for_key("foobar", 6, 0), -1);
 }
 
 static void weights_prefer_short_queues(void **state)
@@ -161,6 +222,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_go_where_javas_murmur2_sends_them),
+        cmocka_unit_test(hashes_are_those_of_librdkafka),
+        cmocka_unit_test(without_a_key_hashes_differ),
+        cmocka_unit_test(applications_may_ask_for_the_partition_of_a_key),
         cmocka_unit_test(weights_prefer_short_queues),
         cmocka_unit_test(golden_vectors),
     };
