@@ -8,6 +8,7 @@
 #   no-java     no java command
 #   no-jars     Apache Kafka's jars are not here and cannot be fetched
 #   no:NAME     the command NAME is not installed
+#   no-pc:NAME  pkg-config knows no module NAME
 #   no-py:NAME  Debian's Python has no module NAME
 #   short       a run without --full
 set -u
@@ -23,6 +24,7 @@ holds() {
     no-shared) [ ! -d "$shared/golden" ] ;;
     no-java) ! command -v java >/dev/null 2>&1 ;;
     no-jars) ! have_kafka_jars ;;
+    no-pc:*) ! pkg-config --exists "${1#no-pc:}" 2>/dev/null ;;
     no-py:*) ! /usr/bin/python3 -c "import ${1#no-py:}" 2>/dev/null ;;
     no:*) ! command -v "${1#no:}" >/dev/null 2>&1 ;;
     *)

@@ -1,12 +1,14 @@
-# What make install puts somewhere works from there: files, pkg-config, programs linked with the
-# shared and the static libraries (both static ones in one program), the ABI; uninstall leaves nothing.
+# What make install puts somewhere works from there: files, pkg-config, examples linked with the
+# shared and the static libraries and run, a client and a cluster in one program, the ABI; uninstall
+# leaves nothing.
 root=$OUT/install
 rm -rf "$root"
 mkdir -p "$root/work"
 make -C "$PLAIN" -s install DESTDIR="$root"
 prefix=$(make_value prefix)
 for file in bin/cafka include/cafka.h include/cafka/config.h lib/libcafka.so lib/libcafka.a lib/libcafka-mock.so \
-    lib/libcafka-mock.a lib/pkgconfig/cafka.pc lib/pkgconfig/cafka-mock.pc share/man/man1/cafka.1; do
+    lib/libcafka-mock.a lib/pkgconfig/cafka.pc lib/pkgconfig/cafka-mock.pc lib/pkgconfig/cafka-static.pc \
+    lib/pkgconfig/cafka-mock-static.pc share/man/man1/cafka.1; do
     [ -e "$root$prefix/$file" ] || {
         say "not installed: $file"
         exit 1
@@ -14,31 +16,37 @@ for file in bin/cafka include/cafka.h include/cafka/config.h lib/libcafka.so lib
 done
 
 export PKG_CONFIG_PATH=$root$prefix/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root LD_LIBRARY_PATH=$root$prefix/lib
-cflags=$(pkg-config --cflags cafka) libs=$(pkg-config --libs cafka)
-private=$(pkg-config --static --libs cafka cafka-mock | sed 's/-lcafka-mock//g; s/-lcafka//g')
-# shellcheck disable=SC2086 # flags are lists
-for example in examples/*.c examples/*.cc; do
-    name=$(basename "$example") cc=gcc shared=$libs static=-lcafka
-    [ "${example##*.}" = cc ] && cc=g++
-    if grep -q 'cafka/mock.h' "$example"; then
-        shared=$(pkg-config --libs cafka cafka-mock) static="-lcafka -lcafka-mock"
-    fi
-    $cc -Wall -Wextra -Werror -O1 $cflags "$example" $shared -o "$root/work/$name.shared"
-    $cc -Wall -Wextra -Werror -O1 $cflags "$example" -Wl,-Bstatic $static -Wl,-Bdynamic $private -o "$root/work/$name.static"
-    ldd "$root/work/$name.static" | grep -q libcafka && {
-        say "$name: linked with the shared library after all"
-        exit 1
-    }
+say "examples, with the shared and with the static library"
+for with in shared static; do
+    (cd "$root$prefix/bin" && WITH=$with CC=gcc CXX=g++ top_srcdir=$TOP sh "$TOP/tests/examples/examples.sh")
 done
-"$root/work/simulated_kill.c.shared"
-"$root/work/simulated_kill.c.static"
-# shellcheck disable=SC2086
-gcc -Wall -Wextra -Werror $cflags tests/libraries/both.c -Wl,-Bstatic -lcafka -lcafka-mock -Wl,-Bdynamic $private \
-    -o "$root/work/both"
-"$root/work/both"
-# shellcheck disable=SC2086
-gcc -Wall -Wextra -Werror $cflags tests/libraries/both.c $(pkg-config --libs cafka cafka-mock) -o "$root/work/both.shared"
-"$root/work/both.shared"
+
+# linked NAME COMPILER… : the program is made and runs; with a static library none of ours is loaded.
+linked() {
+    local name=$1
+    shift
+    "$@" -o "$root/work/$name"
+    "$root/work/$name"
+    case $name in
+    *static) ! ldd "$root/work/$name" 2>/dev/null | grep libcafka || {
+        say "$name: linked with a shared library after all"
+        exit 1
+    } ;;
+    esac
+}
+# shellcheck disable=SC2046 # flags are lists
+{
+    # A client and a cluster in one program.
+    linked both.shared gcc -Wall -Wextra -Werror tests/libraries/both.c $(pkg-config --cflags --libs cafka cafka-mock)
+    linked both.static gcc -Wall -Wextra -Werror tests/libraries/both.c $(pkg-config --cflags --libs cafka-static cafka-mock-static)
+    cp tests/libraries/both.c "$root/work/both.c11.c"
+    linked both.c11.shared gcc -std=c11 -pedantic -Wall -Wextra -Werror "$root/work/both.c11.c" $(pkg-config --cflags --libs cafka cafka-mock)
+    # Nothing but static libraries, where the system has all of them.
+    if echo 'int main(void) { return 0; }' | gcc -x c - -o "$root/work/try" -static \
+        $(pkg-config --static --libs openssl zlib liblz4 libzstd libcjson) -lsnappy -lstdc++ 2>/dev/null; then
+        linked all.static gcc -static tests/libraries/both.c $(pkg-config --static --cflags --libs cafka cafka-mock) -lstdc++ 2>/dev/null
+    fi
+}
 
 /usr/bin/env python3 -B tests/libraries/abi.py nm "$root$prefix/lib/libcafka.so" gcc include >"$root/work/abi"
 diff tests/libraries/abi.expected "$root/work/abi" || {
