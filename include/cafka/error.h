@@ -52,6 +52,7 @@ enum {
     CAFKA_ERR_SYSTEM = -1022,      /* the operating system refused a resource */
     CAFKA_ERR_TRUNCATED = -1023,   /* the log was truncated below the position (KIP-320) */
     CAFKA_ERR_SERIALIZATION = -1024, /* a serializer or deserializer of the application failed */
+    CAFKA_ERR_STALLED = -1025, /* (events) a partition makes no progress, though no error says why */
     CAFKA_END = -1099              /* no more items; not a failure */
 };
 

@@ -92,7 +92,7 @@ const struct property properties[] = {
      NULL, NULL},
     {"client.id", STRING, ALL, IN_EFFECT, MEDIUM, "", ANY,
      "A name for this client in the logs, metrics and quotas of the brokers.", NULL, NULL},
-    {"client.rack", STRING, C, NOT_YET("PIPELINES"), LOW, "", ANY,
+    {"client.rack", STRING, C, IN_EFFECT, LOW, "", ANY,
      "Where this client stands, in the words of the brokers' broker.rack, so that it can read from a near replica.",
      NULL, NULL},
     {"compression.gzip.level", INT, P, IN_EFFECT, MEDIUM, "-1", "-1, 1 .. 9",

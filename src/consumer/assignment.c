@@ -11,28 +11,11 @@ enum { TOPIC_NAME_MAX = 249 };
 
 /* --- assignment --- */
 
-struct partition_key {
-    char bytes[TOPIC_NAME_MAX + 1 + sizeof(int32_t)];
-    size_t size;
-};
-
-static struct partition_key key_of(const char *topic, int32_t partition)
-{
-    struct partition_key key;
-    size_t length = strlen(topic);
-    memcpy(key.bytes, topic, length + 1);
-    memcpy(key.bytes + length + 1, &partition, sizeof partition);
-    key.size = length + 1 + sizeof partition;
-    return key;
-}
-
 static struct consumer_partition *find(const cafka_consumer *consumer, const char *topic,
                                        int32_t partition)
 {
-    if (!topic || strlen(topic) > TOPIC_NAME_MAX)
-        return NULL;
-    struct partition_key key = key_of(topic, partition);
-    return map_get(&consumer->by_name, key.bytes, key.size);
+    const char *name = topic ? fetch_budget_name(consumer->budget, topic) : NULL;
+    return partition_table_get(&consumer->partitions, name, partition);
 }
 
 struct consumer_partition *consumer_find(cafka_consumer *consumer, const char *topic,
@@ -78,40 +61,40 @@ static int check_positions(const cafka_position *positions, size_t count, cafka_
     return CAFKA_OK;
 }
 
-static void start_at(cafka_consumer *consumer, struct consumer_partition *p, int64_t start)
+void consumer_start_at(cafka_consumer *consumer, struct consumer_partition *p, int64_t start,
+                       int32_t epoch)
 {
     p->app.generation++;
     p->app.position = start >= 0 ? start : -1;
-    p->app.position_epoch = -1;
+    p->app.position_epoch = epoch;
     reader_leave(consumer->reader, p);
     reader_drop_aside(consumer->reader, p);
-    consumer_wish(consumer, p, start, 0);
+    consumer_wish(consumer, p, start, epoch, 0);
 }
 
 static void drop_partition(cafka_consumer *consumer, struct consumer_partition *p)
 {
-    struct partition_key key = key_of(p->topic, p->partition);
     p->app.assigned = false;
     p->app.paused = false;
-    start_at(consumer, p, START_BY_POLICY);
-    map_remove(&consumer->by_name, key.bytes, key.size);
+    consumer_start_at(consumer, p, START_BY_POLICY, -1);
+    partition_table_remove(&consumer->partitions, p);
     list_remove(&p->app.link);
     consumer_partition_unref(p);
 }
 
 static int add_partition(cafka_consumer *consumer, const cafka_position *at, cafka_error *err)
 {
-    struct partition_key key = key_of(at->topic, at->partition);
     const char *topic = fetch_budget_intern(consumer->budget, at->topic);
     struct consumer_partition *p = topic ? consumer_partition_new(topic, at->partition) : NULL;
-    if (!p || !map_put(&consumer->by_name, key.bytes, key.size, p)) {
+    if (!p || !partition_table_put(&consumer->partitions, p)) {
         consumer_partition_unref(p);
         return error_set(err, CAFKA_ERR_MEMORY, "no memory to assign %s-%d", at->topic,
                          at->partition);
     }
     p->app.assigned = true;
     list_push_back(&consumer->assignment, &p->app.link);
-    start_at(consumer, p, at->flags & CAFKA_POSITION_OFFSET ? at->offset : START_BY_POLICY);
+    consumer_start_at(consumer, p, at->flags & CAFKA_POSITION_OFFSET ? at->offset : START_BY_POLICY,
+                      -1);
     return CAFKA_OK;
 }
 
@@ -121,7 +104,7 @@ static int add_partitions(cafka_consumer *consumer, const cafka_position *positi
     for (size_t i = 0; i < count; i++) {
         struct consumer_partition *p = find(consumer, positions[i].topic, positions[i].partition);
         if (p && positions[i].flags & CAFKA_POSITION_OFFSET)
-            start_at(consumer, p, positions[i].offset);
+            consumer_start_at(consumer, p, positions[i].offset, -1);
         else if (!p && add_partition(consumer, &positions[i], err))
             return CAFKA_ERR_MEMORY;
     }
@@ -234,7 +217,7 @@ int cafka_consumer_seek(cafka_consumer *consumer, const char *topic, int32_t par
         rc = error_set(err, CAFKA_ERR_ARGUMENT, "%s-%d has no offset %lld", topic, partition,
                        (long long)offset);
     else
-        start_at(consumer, p, offset);
+        consumer_start_at(consumer, p, offset, -1);
     consumer_leave(consumer);
     return rc;
 }
@@ -249,9 +232,11 @@ static void set_paused(cafka_consumer *consumer, struct consumer_partition *p, b
     else
         reader_resume(consumer->reader, p);
     pthread_mutex_lock(&consumer->mu);
-    int64_t start = p->wanted.start, delay_ms = p->wanted.delay_ms;
+    int64_t start = p->wanted.start;
+    int32_t epoch = p->wanted.epoch, delay_ms = p->wanted.delay_ms;
     pthread_mutex_unlock(&consumer->mu);
-    consumer_wish(consumer, p, start, delay_ms); /* the same generation: only the pause is news */
+    consumer_wish(consumer, p, start, epoch,
+                  delay_ms); /* the same generation: only the pause is news */
 }
 
 static int pause_or_resume(cafka_consumer *consumer, const cafka_position *positions, size_t count,
@@ -292,8 +277,8 @@ static int queued_error(cafka_consumer *consumer, const struct consumer_partitio
         if (chunk->kind == CHUNK_ERROR && chunk->partition == p &&
             chunk->generation == p->app.generation) {
             if (err)
-                *err = chunk->error;
-            return chunk->error.code;
+                *err = *chunk->error;
+            return chunk->error->code;
         }
     return CAFKA_OK;
 }
@@ -401,5 +386,5 @@ void consumer_free_assignment(cafka_consumer *consumer)
         reader_drop_aside(consumer->reader, p);
         consumer_partition_unref(p);
     }
-    map_fini(&consumer->by_name);
+    partition_table_fini(&consumer->partitions);
 }

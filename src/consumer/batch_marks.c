@@ -38,14 +38,12 @@ static int64_t check_batch(const struct batch_slice *slice, struct batch_header 
 }
 
 int fetch_mark_batches(struct bytes records, int64_t fetch_offset, bool check_crcs,
-                       struct aborted_filter *filter, size_t *used, int64_t *next_offset,
-                       cafka_error *err)
+                       struct aborted_filter *filter, struct fetch_marked *out, cafka_error *err)
 {
     struct bytes rest = records;
     struct batch_slice slice;
     struct batch_header h;
-    *used = 0;
-    *next_offset = fetch_offset;
+    *out = (struct fetch_marked){.next_offset = fetch_offset, .leader_epoch = -1};
     int rc;
     while (!(rc = batch_walk_next(&rest, &slice, NULL))) {
         int64_t last_offset = check_batch(&slice, &h, check_crcs);
@@ -58,14 +56,16 @@ int fetch_mark_batches(struct bytes records, int64_t fetch_offset, bool check_cr
             drop = drop || last_offset < fetch_offset;
             mark(slice.bytes, corrupt ? BATCH_CORRUPT : drop ? BATCH_SKIP : BATCH_DELIVER);
         }
-        *used = records.size - rest.size;
+        out->used = records.size - rest.size;
         if (corrupt)
             return CAFKA_ERR_CORRUPT;
-        if (last_offset + 1 > *next_offset)
-            *next_offset = last_offset + 1;
+        if (last_offset + 1 > out->next_offset)
+            out->next_offset = last_offset + 1;
+        out->leader_epoch = slice.magic == BATCH_MAGIC ? h.leader_epoch : -1;
+        out->any = true;
     }
     if (rc != CAFKA_ERR_CORRUPT)
         return CAFKA_OK;
-    *used = records.size; /* a length that can't be: the rest goes along, the reader meets it */
+    out->used = records.size; /* a length that can't be: the rest goes along, the reader meets it */
     return CAFKA_ERR_CORRUPT;
 }

@@ -14,16 +14,21 @@
 
 enum batch_mark { BATCH_DELIVER, BATCH_SKIP, BATCH_CORRUPT };
 
+/* What a walk found. */
+struct fetch_marked {
+    size_t used;          /* length of what may be handed on, whole batches only */
+    int64_t next_offset;  /* the one behind it */
+    int32_t leader_epoch; /* of the last intact batch; -1: it has none, or there is none */
+    bool any;             /* is there an intact batch? */
+};
+
 /*
  * Go through the batches of `records`: check them, and mark in each one's CRC field whether it is
- * to be delivered (enum batch_mark). *used is the length of what may be handed on, whole batches
- * only, and *next_offset the offset behind it. Pure but for the marks; `filter` is NULL unless
- * read_committed.
- * Errors: CAFKA_ERR_CORRUPT  a batch is damaged: it is marked so, ends the walk, and counts in *used
+ * to be delivered (enum batch_mark). Pure but for the marks; `filter` is NULL unless read_committed.
+ * Errors: CAFKA_ERR_CORRUPT  a batch is damaged: it is marked so, ends the walk, and counts in `used`
  *         CAFKA_ERR_MEMORY
  */
 int fetch_mark_batches(struct bytes records, int64_t fetch_offset, bool check_crcs,
-                       struct aborted_filter *filter, size_t *used, int64_t *next_offset,
-                       cafka_error *err);
+                       struct aborted_filter *filter, struct fetch_marked *out, cafka_error *err);
 
 #endif

@@ -108,8 +108,9 @@ static void run_changes(cafka_consumer *consumer)
             link ? list_item(link, struct consumer_partition, wanted.link) : NULL;
         struct partition_wish wish = {0};
         if (p)
-            wish = (struct partition_wish){p->wanted.generation, p->wanted.start,
-                                           p->wanted.delay_ms, p->wanted.assigned, p->wanted.paused};
+            wish =
+                (struct partition_wish){p->wanted.start,    p->wanted.generation, p->wanted.epoch,
+                                        p->wanted.delay_ms, p->wanted.assigned,   p->wanted.paused};
         pthread_mutex_unlock(&consumer->mu);
         if (!p)
             return;
@@ -140,12 +141,13 @@ static void changes_timer_fired(struct timer *timer)
 }
 
 void consumer_wish(cafka_consumer *consumer, struct consumer_partition *p, int64_t start,
-                   int64_t delay_ms)
+                   int32_t epoch, int32_t delay_ms)
 {
     bool post = false;
     pthread_mutex_lock(&consumer->mu);
     p->wanted.generation = p->app.generation;
     p->wanted.start = start;
+    p->wanted.epoch = epoch;
     p->wanted.delay_ms = delay_ms;
     p->wanted.assigned = p->app.assigned;
     p->wanted.paused = p->app.paused;
@@ -172,7 +174,19 @@ static void partition_failed(void *owner, struct consumer_partition *p)
     cafka_consumer *consumer = owner;
     p->app.generation++;
     if (!consumer->closed)
-        consumer_wish(consumer, p, p->app.position, AGAIN_AFTER_FAILURE_MS);
+        consumer_wish(consumer, p, p->app.position, -1, AGAIN_AFTER_FAILURE_MS);
+}
+
+static void partition_reset(void *owner, struct consumer_partition *p, int64_t start, int32_t epoch)
+{
+    cafka_consumer *consumer = owner;
+    if (consumer->closed)
+        return;
+    bool behind = start >= 0 && p->app.position >= 0 && p->app.position < start;
+    if (behind) /* only what was queued is lost: from the position on it is fetched again */
+        consumer_start_at(consumer, p, p->app.position, p->app.position_epoch);
+    else
+        consumer_start_at(consumer, p, start, epoch);
 }
 
 static void made_room(void *owner)
@@ -207,6 +221,8 @@ static void broker_writable(void *room, struct broker *broker, enum lane lane)
 static void broker_down(void *room, struct broker *broker, enum lane lane, const cafka_error *why)
 {
     (void)why;
+    if (lane == LANE_DATA)
+        fetcher_broker_down(&((cafka_consumer *)room)->fetcher, broker);
     broker_writable(room, broker, lane);
 }
 
@@ -217,7 +233,7 @@ static void tear_down_on_loop(struct loop_task *task);
 
 static int open_parts(cafka_consumer *consumer, cafka_error *err)
 {
-    static const struct reader_events events = {partition_failed, made_room};
+    static const struct reader_events events = {partition_failed, partition_reset, made_room};
     const struct consumer_settings *settings = &consumer->settings;
     int rc = fetch_budget_new(&consumer->budget, settings->fetch_buffer_memory_bytes,
                               memory_came_back, consumer, err);

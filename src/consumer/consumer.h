@@ -22,7 +22,7 @@ struct cafka_consumer {
 
     /* the application's side */
     struct list assignment; /* consumer_partition.app.link */
-    struct map by_name;     /* key: topic and partition number */
+    struct partition_table partitions;
     bool closed;
     _Atomic(const void *) inside; /* a mark of the thread that is in a call; NULL: none */
     unsigned depth;
@@ -52,9 +52,12 @@ void consumer_leave(cafka_consumer *consumer);
  */
 int consumer_wait(cafka_consumer *consumer, int64_t deadline, cafka_error *err);
 
-/* Tell the loop what is wanted of a partition now. */
+/* Tell the loop what is wanted of a partition now; `epoch` is that of the record before `start`. */
 void consumer_wish(cafka_consumer *consumer, struct consumer_partition *p, int64_t start,
-                   int64_t delay_ms);
+                   int32_t epoch, int32_t delay_ms);
+/* Go on at another place: an offset, CAFKA_OFFSET_BEGINNING, _END, or START_BY_POLICY. */
+void consumer_start_at(cafka_consumer *consumer, struct consumer_partition *p, int64_t start,
+                       int32_t epoch);
 
 /* The assigned partition, or NULL and CAFKA_ERR_STATE. */
 struct consumer_partition *consumer_find(cafka_consumer *consumer, const char *topic,

@@ -7,13 +7,20 @@
 
 #include <cafka/consumer.h>
 
+#include "consumer/fetch_position.h"
+#include "consumer/fetch_pump.h"
 #include "protocol/errors.h"
 #include "protocol/messages/Fetch.h"
+
+enum {
+    VERSION_WITH_IDS = 13,
+    KEEP_BYTES = 256 << 10 /* an answer about thousands of partitions is rare: its memory goes */
+};
 
 typedef struct fetch_response_partition_data partition_answer;
 typedef struct fetch_response_fetchable_topic_response topic_answer;
 
-/* --- partitions --- */
+/* --- records --- */
 
 static int fill_filter(struct aborted_filter *filter, const partition_answer *answer,
                        cafka_error *err)
@@ -42,75 +49,105 @@ static void explain_part_of_batch(const struct consumer_partition *p, size_t cam
                   p->topic, p->partition, (long long)p->loop.fetch_offset, came);
 }
 
-static void handle_records(struct fetcher *fetcher, struct consumer_partition *p,
-                           const partition_answer *answer, struct fetch_memory *memory)
+/* Check the batches and mark them. */
+static void mark_records(struct consumer_partition *p, const partition_answer *answer,
+                         struct fetch_marked *marked, cafka_error *err)
 {
+    struct fetcher *fetcher = fetcher_of(p);
     const struct consumer_settings *settings = fetcher->settings;
     struct bytes records = bytes_of(answer->records.data, answer->records.size);
     struct aborted_filter *filter = settings->read_committed ? &fetcher->aborted : NULL;
-    cafka_error err = {0};
-    size_t used = 0;
-    int64_t next_offset = 0;
-    int rc = filter ? fill_filter(filter, answer, &err) : CAFKA_OK;
+    *marked = (struct fetch_marked){0};
+    int rc = filter ? fill_filter(filter, answer, err) : CAFKA_OK;
     if (!rc)
-        rc = fetch_mark_batches(records, p->loop.fetch_offset, settings->check_crcs, filter, &used,
-                                &next_offset, &err);
-    if (rc ==
-        CAFKA_ERR_CORRUPT) { /* the reader tells when it gets there; not fetched again meanwhile */
-        rc = CAFKA_OK;
-        p->loop.not_before_ms = loop_now_ms(fetcher->client->loop) + FETCH_CORRUPT_AGAIN_MS;
-    }
-    struct chunk *chunk = rc || !used ? NULL : fetch_queue_new_chunk(fetcher->queue, CHUNK_DATA, p);
-    if (!rc && !used) {
-        explain_part_of_batch(p, records.size, (size_t)settings->max_partition_fetch_bytes, &err);
-        fetcher_tell(fetcher, p, &err);
-    } else if (!chunk) {
-        fetcher_back_off(fetcher, p); /* no memory; asked for again later */
-    } else {
-        chunk->memory = fetch_memory_ref(memory);
-        chunk->batches = bytes_of(records.data, used);
-        chunk->charged = used;
-        p->loop.fetch_offset = next_offset;
-        fetch_queue_push(fetcher->queue, chunk);
-    }
+        rc = fetch_mark_batches(records, p->loop.fetch_offset, settings->check_crcs, filter, marked,
+                                err);
+    if (rc == CAFKA_ERR_CORRUPT) /* the reader tells when it gets there; not fetched again meanwhile */
+        fetcher_delay(p, FETCH_CORRUPT_AGAIN_MS);
+    if (rc || marked->used)
+        return;
+    explain_part_of_batch(p, records.size, (size_t)settings->max_partition_fetch_bytes, err);
+    fetch_stall_suspect(p, STALL_CUT, err->code);
+    fetcher_tell(p, err);
 }
 
-static void tell_broker_error(struct fetcher *fetcher, struct consumer_partition *p, int code)
+static void handle_records(struct consumer_partition *p, const partition_answer *answer,
+                           struct fetch_memory *memory)
+{
+    struct fetch_queue *queue = fetcher_of(p)->queue;
+    struct fetch_marked marked;
+    cafka_error err = {0};
+    mark_records(p, answer, &marked, &err);
+    if (err.code == CAFKA_ERR_MEMORY) {
+        fetcher_back_off(p);
+        return;
+    }
+    if (!marked.used)
+        return;
+    struct chunk *chunk = fetch_queue_new_chunk(queue, CHUNK_DATA, p);
+    if (!chunk) {
+        fetcher_back_off(p); /* asked for again later */
+        return;
+    }
+    chunk->memory = fetch_memory_ref(memory);
+    chunk->batches = bytes_of(answer->records.data, marked.used);
+    chunk->charged = marked.used;
+    p->loop.fetch_offset = marked.next_offset;
+    if (marked.any)
+        p->loop.fetch_epoch = marked.leader_epoch;
+    fetch_queue_push(queue, chunk);
+    if (marked.any)
+        fetch_stall_progress(p, STALL_CAUSES);
+    else
+        fetch_stall_suspect(p, STALL_CUT, CAFKA_ERR_CORRUPT);
+    fetch_session_touch(&p->loop.session);
+    fetch_review(p);
+}
+
+/* --- errors --- */
+
+static void tell_broker_error(struct consumer_partition *p, int code)
 {
     cafka_error err = {0};
     error_set(&err, code, "reading %s-%d at offset %lld: the broker answered %s", p->topic,
               p->partition, (long long)p->loop.fetch_offset, cafka_error_name(code));
-    fetcher_tell(fetcher, p, &err);
+    fetcher_tell(p, &err);
 }
 
-static void handle_out_of_range(struct fetcher *fetcher, struct consumer_partition *p)
+static bool is_read_from_follower(const struct consumer_partition *p)
 {
-    log_warn(fetcher->client->log, "%s-%d: offset %lld is out of range", p->topic, p->partition,
-             (long long)p->loop.fetch_offset);
-    if (fetcher->settings->offset_reset == RESET_NONE)
-        tell_broker_error(fetcher, p, ERR_OFFSET_OUT_OF_RANGE);
-    else
-        fetcher_start_partition(fetcher, p, START_BY_POLICY);
+    return p->loop.preferred >= 0 && p->loop.broker->broker->id == p->loop.preferred;
 }
 
 /* A new leader may be named in the answer (KIP-951). */
-static void take_hint(struct fetcher *fetcher, struct consumer_partition *p,
-                      const partition_answer *answer)
+static void take_hint(struct consumer_partition *p, const partition_answer *answer)
 {
     const struct fetch_response_leader_id_and_epoch *leader = &answer->current_leader;
-    if (leader->leader_id >= 0 && leader->leader_epoch >= 0 &&
-        metadata_hint_leader(fetcher->client->metadata, p->loop.topic->metadata, p->partition,
-                             leader->leader_id, leader->leader_epoch))
-        fetcher_topic_changed(fetcher, p->loop.topic->metadata, METADATA_LEADERS);
+    struct metadata *metadata = fetcher_of(p)->client->metadata;
+    if (leader->leader_id < 0 || leader->leader_epoch < 0 ||
+        !metadata_hint_leader(metadata, p->loop.topic->metadata, p->partition, leader->leader_id,
+                              leader->leader_epoch))
+        return;
+    fetcher_leader_changed(p);
+    fetcher_poke(fetcher_of(p));
 }
 
-static void handle_error(struct fetcher *fetcher, struct consumer_partition *p,
-                         const partition_answer *answer)
+static void handle_error(struct consumer_partition *p, const partition_answer *answer)
 {
-    switch (answer->error_code) {
-    case ERR_OFFSET_OUT_OF_RANGE: handle_out_of_range(fetcher, p); break;
+    struct fetcher *fetcher = fetcher_of(p);
+    int code = answer->error_code;
+    if (is_read_from_follower(p)) { /* the leader knows better */
+        log_debug(fetcher->client->log, "%s-%d: %s from follower %d", p->topic, p->partition,
+                  cafka_error_name(code), p->loop.preferred);
+        fetcher_prefer(p, -1);
+        if (code == ERR_OFFSET_OUT_OF_RANGE)
+            return;
+    }
+    fetch_stall_suspect(p, STALL_ERRORS, code);
+    switch (code) {
+    case ERR_OFFSET_OUT_OF_RANGE: fetch_position_out_of_range(p); break;
     case ERR_NOT_LEADER_OR_FOLLOWER:
-    case ERR_FENCED_LEADER_EPOCH: take_hint(fetcher, p, answer); /* fall through */
+    case ERR_FENCED_LEADER_EPOCH:
     case ERR_LEADER_NOT_AVAILABLE:
     case ERR_REPLICA_NOT_AVAILABLE:
     case ERR_KAFKA_STORAGE_ERROR:
@@ -120,16 +157,19 @@ static void handle_error(struct fetcher *fetcher, struct consumer_partition *p,
     case ERR_INCONSISTENT_TOPIC_ID:
     case ERR_UNKNOWN_LEADER_EPOCH:
         metadata_refresh(fetcher->client->metadata);
-        fetcher_back_off(fetcher, p);
+        fetcher_back_off(p);
+        take_hint(p, answer);
         break;
     case ERR_UNKNOWN_SERVER_ERROR:
         log_warn(fetcher->client->log, "%s-%d: the broker failed by UNKNOWN_SERVER_ERROR", p->topic,
                  p->partition);
-        fetcher_back_off(fetcher, p);
+        fetcher_back_off(p);
         break;
-    default: tell_broker_error(fetcher, p, answer->error_code);
+    default: tell_broker_error(p, code);
     }
 }
+
+/* --- partitions --- */
 
 /* Where what this consumer may read ends now. Brokers before 0.11 know no last stable offset. */
 static int64_t readable_end(const struct fetcher *fetcher, const partition_answer *answer)
@@ -143,45 +183,75 @@ static bool take_end(struct consumer_partition *p, int64_t end)
     return end >= 0 && atomic_exchange_explicit(&p->readable_end, end, memory_order_relaxed) != end;
 }
 
-static void handle_partition(struct fetcher *fetcher, struct consumer_partition *p,
-                             const partition_answer *answer, struct fetch_memory *memory)
+static void take_marks(struct consumer_partition *p, const partition_answer *answer)
 {
-    if (p->loop.asked_generation != p->loop.generation || p->loop.state != PARTITION_FETCHING)
-        return; /* asked before a seek */
-    if (answer->error_code) {
-        handle_error(fetcher, p, answer);
-        return;
-    }
-    p->loop.attempts = 0;
     if (answer->high_watermark >= 0)
         atomic_store_explicit(&p->high_watermark, answer->high_watermark, memory_order_relaxed);
     if (answer->log_start_offset >= 0)
         atomic_store_explicit(&p->log_start, answer->log_start_offset, memory_order_relaxed);
+}
+
+/* Nothing came, and that is right if there is nothing. */
+static void handle_empty(struct consumer_partition *p, const partition_answer *answer)
+{
+    struct fetcher *fetcher = fetcher_of(p);
+    int64_t end = readable_end(fetcher, answer);
+    if (end > p->loop.fetch_offset)
+        fetch_stall_suspect(p, STALL_EMPTY, 0);
+    else
+        fetch_stall_progress(p, STALL_CAUSES);
+}
+
+static void handle_partition(struct consumer_partition *p, const partition_answer *answer,
+                             struct fetch_memory *memory)
+{
+    struct fetcher *fetcher = fetcher_of(p);
+    if (p->loop.asked_generation != p->loop.generation || p->loop.state != PARTITION_FETCHING)
+        return; /* asked before a seek */
+    if (answer->error_code) {
+        handle_error(p, answer);
+        return;
+    }
+    if (answer->diverging_epoch.end_offset >= 0) {
+        fetch_position_truncated(p, answer->diverging_epoch.end_offset,
+                                 answer->diverging_epoch.epoch);
+        return;
+    }
+    if (answer->preferred_read_replica >= 0 &&
+        answer->preferred_read_replica != p->loop.broker->broker->id) {
+        fetcher_prefer(p, answer->preferred_read_replica);
+        return;
+    }
+    p->loop.attempts = 0;
+    take_marks(p, answer);
     bool end_moved = take_end(p, readable_end(fetcher, answer));
-    if (answer->records.size)
-        handle_records(fetcher, p, answer, memory);
-    else if (end_moved)
+    if (answer->records.size) {
+        handle_records(p, answer, memory);
+        return;
+    }
+    handle_empty(p, answer);
+    if (end_moved)
         fetch_queue_wake(fetcher->queue); /* who waits for the end may have come to it */
 }
 
 /* --- the whole answer --- */
 
-static struct consumer_topic *find_topic(struct fetcher *fetcher, const topic_answer *answer,
-                                         int version)
+static const char *name_of_topic(struct fetcher *fetcher, const topic_answer *answer, int version)
 {
     struct metadata *metadata = fetcher->client->metadata;
-    struct metadata_topic *topic = version >= 13 ? metadata_topic_find_id(metadata, answer->topic_id)
-                                                 : metadata_topic_find(metadata, answer->topic);
-    return topic ? topic->user : NULL;
+    struct metadata_topic *topic = version >= VERSION_WITH_IDS
+                                       ? metadata_topic_find_id(metadata, answer->topic_id)
+                                       : metadata_topic_find(metadata, answer->topic);
+    const struct consumer_topic *known = topic ? topic->user : NULL;
+    return known ? known->name : NULL;
 }
 
 /* The partition an answer is about, if it was asked for in this session; else NULL. */
-static struct consumer_partition *find_partition(struct fetch_broker *fb, const topic_answer *topic,
-                                                 int version, int32_t number)
+static struct consumer_partition *find_partition(struct fetch_broker *fb, const char *topic,
+                                                 int32_t number)
 {
-    struct consumer_topic *known = find_topic(fb->fetcher, topic, version);
-    struct consumer_partition *p = known ? map_get_int(&known->by_number, number) : NULL;
-    return p && p->loop.session.session == &fb->session ? p : NULL;
+    struct consumer_partition *p = partition_table_get(&fb->fetcher->partitions, topic, number);
+    return p && p->loop.session.session == &fb->session && p->loop.session.told ? p : NULL;
 }
 
 static void take_endpoints(struct fetcher *fetcher, const struct fetch_response *answer)
@@ -200,14 +270,16 @@ static void handle_partitions(struct fetch_broker *fb, const struct fetch_respon
         fetch_session_failed(&fb->session);
         return;
     }
-    for (int32_t t = 0; t < answer->responses_count; t++)
-        for (int32_t i = 0; i < answer->responses[t].partitions_count; i++) {
-            const partition_answer *part = &answer->responses[t].partitions[i];
+    for (int32_t t = 0; t < answer->responses_count; t++) {
+        const topic_answer *topic = &answer->responses[t];
+        const char *name = name_of_topic(fb->fetcher, topic, reply->version);
+        for (int32_t i = 0; i < topic->partitions_count; i++) {
             struct consumer_partition *p =
-                find_partition(fb, &answer->responses[t], reply->version, part->partition_index);
+                find_partition(fb, name, topic->partitions[i].partition_index);
             if (p)
-                handle_partition(fb->fetcher, p, part, memory);
+                handle_partition(p, &topic->partitions[i], memory);
         }
+    }
     fetch_memory_unref(memory);
 }
 
@@ -215,13 +287,16 @@ static void count_partitions(struct fetch_broker *fb, const struct fetch_respons
                              int version, size_t *listed, size_t *unknown)
 {
     *listed = *unknown = 0;
-    for (int32_t t = 0; t < answer->responses_count; t++)
-        for (int32_t i = 0; i < answer->responses[t].partitions_count; i++, ++*listed)
-            *unknown += !find_partition(fb, &answer->responses[t], version,
-                                        answer->responses[t].partitions[i].partition_index);
+    for (int32_t t = 0; t < answer->responses_count; t++) {
+        const topic_answer *topic = &answer->responses[t];
+        const char *name = name_of_topic(fb->fetcher, topic, version);
+        *listed += (size_t)topic->partitions_count;
+        for (int32_t i = 0; i < topic->partitions_count; i++)
+            *unknown += !find_partition(fb, name, topic->partitions[i].partition_index);
+    }
 }
 
-void fetch_answer_handle(struct fetch_broker *fb, const struct reply *reply)
+static void handle_answer(struct fetch_broker *fb, const struct reply *reply)
 {
     struct fetcher *fetcher = fb->fetcher;
     struct fetch_response answer;
@@ -242,4 +317,14 @@ void fetch_answer_handle(struct fetch_broker *fb, const struct reply *reply)
     }
     take_endpoints(fetcher, &answer);
     handle_partitions(fb, &answer, reply);
+}
+
+void fetch_answer_handle(struct fetch_broker *fb, const struct reply *reply)
+{
+    struct fetcher *fetcher = fb->fetcher;
+    handle_answer(fb, reply);
+    if (fetcher->answer.used > KEEP_BYTES)
+        arena_fini(&fetcher->answer);
+    else
+        arena_reset(&fetcher->answer);
 }

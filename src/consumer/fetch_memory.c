@@ -63,6 +63,11 @@ int64_t fetch_budget_held(const struct fetch_budget *budget)
     return atomic_load(&budget->held_bytes);
 }
 
+const char *fetch_budget_name(const struct fetch_budget *budget, const char *topic)
+{
+    return map_get_str(&budget->names, topic);
+}
+
 const char *fetch_budget_intern(struct fetch_budget *budget, const char *topic)
 {
     const char *name = map_get_str(&budget->names, topic);

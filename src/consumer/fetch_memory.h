@@ -67,6 +67,9 @@ int64_t fetch_budget_held(const struct fetch_budget *budget);
  */
 const char *fetch_budget_intern(struct fetch_budget *budget, const char *topic);
 
+/* The interned name, or NULL. Application. */
+const char *fetch_budget_name(const struct fetch_budget *budget, const char *topic);
+
 /* A piece that holds one more reference to `frame` and is charged with its size. Loop. NULL: no memory. */
 struct fetch_memory *fetch_memory_of_frame(struct fetch_budget *budget, struct frame *frame);
 /* A piece with an empty buffer to inflate into; fetch_memory_charge() says how much it took. Application. */

@@ -7,6 +7,8 @@
 
 #include "util/alloc.h"
 
+enum { CHUNKS_KEPT = 256 }; /* for further use; a burst of positions, say, is not kept for ever */
+
 int fetch_queue_init(struct fetch_queue *queue, const cafka_env *env, cafka_error *err)
 {
     *queue = (struct fetch_queue){.env = env};
@@ -44,8 +46,10 @@ void fetch_queue_fini(struct fetch_queue *queue)
 struct chunk *fetch_queue_new_chunk(struct fetch_queue *queue, enum chunk_kind kind,
                                     struct consumer_partition *partition)
 {
-    if (!queue->spare)
+    if (!queue->spare) {
         queue->spare = mpsc_take_all(&queue->returned);
+        atomic_store_explicit(&queue->returned_count, 0, memory_order_relaxed);
+    }
     struct chunk *chunk;
     if (queue->spare) {
         chunk = container_of(queue->spare, struct chunk, link);
@@ -62,7 +66,21 @@ struct chunk *fetch_queue_new_chunk(struct fetch_queue *queue, enum chunk_kind k
     chunk->batches = (struct bytes){NULL, 0};
     chunk->charged = 0;
     chunk->next = NULL;
-    error_clear(&chunk->error);
+    chunk->error = NULL;
+    return chunk;
+}
+
+struct chunk *fetch_queue_new_error(struct fetch_queue *queue, struct consumer_partition *partition,
+                                    const cafka_error *error)
+{
+    cafka_error *copy = mem_alloc(sizeof *copy);
+    struct chunk *chunk = copy ? fetch_queue_new_chunk(queue, CHUNK_ERROR, partition) : NULL;
+    if (!chunk) {
+        mem_free(copy);
+        return NULL;
+    }
+    *copy = *error;
+    chunk->error = copy;
     return chunk;
 }
 
@@ -131,7 +149,11 @@ void fetch_queue_recycle(struct fetch_queue *queue, struct chunk *chunk)
         atomic_fetch_sub(&chunk->partition->buffered_bytes, (long long)chunk->charged);
     fetch_memory_unref(chunk->memory);
     consumer_partition_unref(chunk->partition);
-    mpsc_push(&queue->returned, &chunk->link);
+    mem_free(chunk->error);
+    if (atomic_fetch_add_explicit(&queue->returned_count, 1, memory_order_relaxed) < CHUNKS_KEPT)
+        mpsc_push(&queue->returned, &chunk->link);
+    else
+        mem_free(chunk);
 }
 
 bool fetch_queue_start_waiting(struct fetch_queue *queue)

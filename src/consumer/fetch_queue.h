@@ -18,6 +18,7 @@
 enum chunk_kind {
     CHUNK_DATA,
     CHUNK_POSITION, /* position is where the partition starts */
+    CHUNK_RESET,    /* the application's side is to seek to position (fetch_position.h) */
     CHUNK_ERROR
 };
 
@@ -30,8 +31,10 @@ struct chunk {
     struct fetch_memory *memory;          /* a reference; DATA */
     struct bytes batches;                 /* what is left of it */
     size_t charged;                       /* of partition->buffered_bytes */
-    int64_t position;
-    cafka_error error;
+    int64_t position;   /* POSITION; RESET: or CAFKA_OFFSET_…, START_BY_POLICY */
+    int32_t epoch;      /* RESET: leader epoch of the record before position */
+    bool at_once;       /* RESET: before what is queued, which is void */
+    cafka_error *error; /* its own; ERROR */
 };
 
 struct fetch_queue {
@@ -42,6 +45,7 @@ struct fetch_queue {
     atomic_bool waiting;
     struct mpsc incoming;
     struct mpsc returned; /* chunks to use again */
+    atomic_uint returned_count;
     struct mpsc_item *spare;
     struct chunk *first, *last; /* the application's list */
 };
@@ -51,6 +55,8 @@ void fetch_queue_fini(struct fetch_queue *queue);
 
 struct chunk *fetch_queue_new_chunk(struct fetch_queue *queue, enum chunk_kind kind,
                                     struct consumer_partition *partition); /* NULL: no memory */
+struct chunk *fetch_queue_new_error(struct fetch_queue *queue, struct consumer_partition *partition,
+                                    const cafka_error *error); /* NULL: no memory */
 void fetch_queue_push(struct fetch_queue *queue, struct chunk *chunk);
 /* Something else happened that the application may wait for. Any thread. */
 void fetch_queue_wake(struct fetch_queue *queue);

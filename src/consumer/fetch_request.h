@@ -19,11 +19,13 @@ enum {
 int fetch_request_version(const struct fetch_broker *fb, const struct conn *conn);
 
 /*
- * Fill `body`, which asks for at most `ask` bytes; its arrays lie in fetcher->build until the next
+ * Fill `body` for this version, which asks for at most `ask` bytes; its arrays lie in fetcher->build until the next
  * call. The session takes it as sent: a request that is not sent must be told to
  * fetch_session_failed(). CAFKA_ERR_MEMORY.
  */
-int fetch_request_build(struct fetch_broker *fb, int64_t ask, struct fetch_request *body,
-                        cafka_error *err);
+int fetch_request_build(struct fetch_broker *fb, int64_t ask, int version,
+                        struct fetch_request *body, cafka_error *err);
+/* The body was encoded: what it lies in is not needed any more. */
+void fetch_request_sent(struct fetcher *fetcher);
 
 #endif

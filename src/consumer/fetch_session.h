@@ -2,13 +2,19 @@
  * fetch_session.h - what a broker remembers of our last fetch, so that the next says only what changed.
  *
  * KIP-227: the first fetch lists every partition; if the broker answers with a session id, the next
- * ones list partitions that are new or changed, and those to be forgotten. One request at a time:
+ * ones list partitions that are new or changed, and those to be forgotten. So building a request
+ * costs as much as has changed, however many partitions are idle:
  *
+ *     fetch_session_join, _touch, _leave     as things change, at any time
  *     fetch_session_begin(s);
- *     for each partition to fetch: fetch_session_want(s, entry, …);      true: list it
- *     while ((entry = fetch_session_next_forgotten(s))) …                list it as forgotten
+ *     while ((entry = fetch_session_next(s))) …      list it
+ *     s->forgotten[0 … forgotten_count - 1]         list as forgotten those that are no members again
+ *     fetch_session_sent(s);
  *     … send with s->id, s->epoch …
  *     fetch_session_answered() or fetch_session_failed()
+ *
+ * A member is in `changed` if the next request must list it, else in `steady`. What a request both
+ * lists and forgets a broker forgets, hence the "no members again".
  *
  * Owner:  one per broker, in its fetcher. An entry lies in its partition. Thread: the loop's.
  * Source: KIP-227; org.apache.kafka.clients.FetchSessionHandler.
@@ -17,6 +23,7 @@
 #define CAFKA_CONSUMER_FETCH_SESSION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "util/list.h"
@@ -24,38 +31,51 @@
 
 enum { FETCH_EPOCH_INITIAL = 0, FETCH_EPOCH_FINAL = -1 };
 
-/* What was last sent of a partition. Zeroed: in no session. */
+struct fetch_session;
+
+/* Zeroed: in no session. */
 struct fetch_session_entry {
-    struct list link; /* in members */
+    struct list link; /* in changed or steady */
     struct fetch_session *session;
-    uint32_t wanted_in; /* number of the request that last wanted it */
+    bool told;     /* the broker knows it, or will by the request in flight */
+    bool nameless; /* its topic has no id */
+};
+
+struct fetch_forgotten {
+    const char *topic; /* interned */
     struct uuid topic_id;
-    int64_t offset;
-    int32_t leader_epoch, max_bytes;
+    int32_t partition;
 };
 
 struct fetch_session {
     int32_t id, epoch;
-    struct list members; /* in the order in which the broker fills its answers */
-    size_t count;
-    uint32_t request;
-    bool full;    /* the request being built, or in flight, lists everything */
-    bool restart; /* whatever the answer in flight says, the next request is full */
+    struct list changed, steady;
+    size_t count;    /* members */
+    size_t nameless; /* of them without a topic id */
+    size_t asked;    /* partitions that the request in flight lists */
+    bool full;       /* it lists everything */
+    bool loose;      /* a member left since it was built: its answer may name strangers */
+    bool restart;    /* the next request is full */
+    struct fetch_forgotten *forgotten;
+    size_t forgotten_count, forgotten_capacity;
 };
 
 void fetch_session_init(struct fetch_session *s);
+void fetch_session_fini(struct fetch_session *s);
+
+/* From now on it is to be fetched. It is in no session. */
+void fetch_session_join(struct fetch_session *s, struct fetch_session_entry *entry, bool nameless);
+/* Its offset, say, is another one. Takes one that is in no session. */
+void fetch_session_touch(struct fetch_session_entry *entry);
+/* It is not to be fetched any more. Takes one that is in no session. */
+void fetch_session_leave(struct fetch_session_entry *entry, const char *topic, struct uuid topic_id,
+                         int32_t partition);
 
 void fetch_session_begin(struct fetch_session *s);
-/* True if the request must list it: in a full fetch always, else when it is new or changed. */
-bool fetch_session_want(struct fetch_session *s, struct fetch_session_entry *entry,
-                        struct uuid topic_id, int64_t offset, int32_t leader_epoch,
-                        int32_t max_bytes);
-/* The next member that was not wanted, taken out; NULL when there is none. In a full fetch it is not to be listed. */
-struct fetch_session_entry *fetch_session_next_forgotten(struct fetch_session *s);
-/* Take a partition out without telling the broker; fetch_session_leave() also makes the next request a full one. */
-void fetch_session_drop(struct fetch_session_entry *entry);
-
-void fetch_session_leave(struct fetch_session_entry *entry); /* takes one that is in no session */
+/* The next one that the request has to list; NULL: that was all. */
+struct fetch_session_entry *fetch_session_next(struct fetch_session *s);
+/* The request is put together: what is to be forgotten has been listed, too. */
+void fetch_session_sent(struct fetch_session *s);
 
 enum fetch_session_verdict {
     FETCH_SESSION_USE,  /* the answer's data is good */
@@ -68,7 +88,7 @@ enum fetch_session_verdict {
 enum fetch_session_verdict fetch_session_answered(struct fetch_session *s, int error_code,
                                                   int32_t id, size_t listed, size_t unknown,
                                                   bool throttled);
-/* A topic has a new id, say: the next request is to list everything again. */
+/* The next request is to list everything again, and the broker to forget what it knows. */
 void fetch_session_restart(struct fetch_session *s);
 /* No answer came. */
 void fetch_session_failed(struct fetch_session *s);

@@ -49,6 +49,7 @@ static void start_lookup(void *arg)
         item->position = &call->positions[i];
         item->query.partition = item->position->partition;
         item->query.timestamp_ms = item->position->timestamp_ms;
+        item->query.epoch = -1;
         item->query.done = offset_answered;
         if (metadata_topic_ref(call->consumer->client.metadata, str_of(item->position->topic),
                                &item->query.topic, NULL)) {

@@ -9,26 +9,18 @@
 
 #include <stdlib.h>
 
-#include "protocol/api_keys.h"
+#include "consumer/offsets_message.h"
 #include "protocol/errors.h"
-#include "protocol/messages/ListOffsets.h"
 #include "util/alloc.h"
-
-typedef struct list_offsets_request_list_offsets_topic topic_part;
-typedef struct list_offsets_request_list_offsets_partition partition_part;
-typedef struct list_offsets_response_list_offsets_partition_response partition_answer;
-
-enum { FIRST_VERSION = 1 }; /* version 0 lists segments, not offsets; brokers from 0.10.1 know 1 */
 
 struct offset_request {
     struct call call; /* first */
     struct list link;
     struct offset_lookup *lookup;
-    struct list_offsets_request body;
+    struct offset_body body;
+    bool by_epoch;
     struct offset_query **queries; /* NULL: cancelled or answered */
     size_t count, next;
-    topic_part *topics;
-    partition_part *partitions;
 };
 
 static void look(struct loop_task *task);
@@ -49,8 +41,7 @@ static void request_free(struct offset_request *request)
         return;
     list_remove(&request->link);
     mem_free(request->queries);
-    mem_free(request->topics);
-    mem_free(request->partitions);
+    offset_body_fini(&request->body);
     mem_free(request);
 }
 
@@ -125,14 +116,14 @@ static bool is_final(int code)
            code == ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT;
 }
 
-static void handle_partition(struct offset_lookup *lookup, struct offset_query *query,
-                             const partition_answer *answer)
+static void handle_result(struct offset_lookup *lookup, struct offset_query *query,
+                          const struct offset_result *result)
 {
-    int code = answer->error_code;
+    int code = result->error;
     if (code == ERR_NONE || code == ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT) {
         bool found = code == ERR_NONE;
-        finish(query, found ? answer->offset : -1, found ? answer->timestamp : -1,
-               found ? answer->leader_epoch : -1, NULL);
+        finish(query, found ? result->offset : -1, found ? result->timestamp_ms : -1,
+               found ? result->leader_epoch : -1, NULL);
     } else if (is_final(code)) {
         cafka_error err = {0};
         error_set(&err, code, "looking up an offset of %s-%d: the broker answered %s",
@@ -159,16 +150,12 @@ static struct offset_query *take_query(struct offset_request *request, struct st
     return NULL;
 }
 
-static void handle_answer(struct offset_request *request, const struct list_offsets_response *answer)
+static void take_result(void *user, const struct offset_result *result)
 {
-    for (int32_t t = 0; t < answer->topics_count; t++)
-        for (int32_t p = 0; p < answer->topics[t].partitions_count; p++) {
-            const partition_answer *part = &answer->topics[t].partitions[p];
-            struct offset_query *query =
-                take_query(request, answer->topics[t].name, part->partition_index);
-            if (query)
-                handle_partition(request->lookup, query, part);
-        }
+    struct offset_request *request = user;
+    struct offset_query *query = take_query(request, result->topic, result->partition);
+    if (query)
+        handle_result(request->lookup, query, result);
 }
 
 /* Queries that the answer left out, or all of them if there was none. */
@@ -192,24 +179,18 @@ static void handle_rest(struct offset_request *request, const cafka_error *error
 static void answered(struct call *call, const struct reply *reply)
 {
     struct offset_request *request = container_of(call, struct offset_request, call);
-    struct arena arena = {0};
-    struct list_offsets_response answer;
     cafka_error err = {0};
     list_remove(&request->link); /* from here on cancelling the lookup must not free it */
-    if (!reply->error && !reply_decode(reply, &arena, &answer, &err))
-        handle_answer(request, &answer);
+    if (!reply->error)
+        (void)offset_answer_each(reply, request->by_epoch, take_result, request, &err);
     handle_rest(request, reply->error ? reply->error : err.code ? &err : NULL);
-    arena_fini(&arena);
     request_free(request);
 }
 
 static int check_version(struct call *call, int version, cafka_error *err)
 {
-    (void)call;
-    if (version < FIRST_VERSION)
-        return error_set(err, CAFKA_ERR_UNSUPPORTED,
-                         "the broker is too old to look up offsets (before 0.10.1)");
-    return CAFKA_OK;
+    return offset_check_version(container_of(call, struct offset_request, call)->by_epoch, version,
+                                err);
 }
 
 static int by_topic(const void *a, const void *b)
@@ -221,51 +202,22 @@ static int by_topic(const void *a, const void *b)
     return (x->partition > y->partition) - (x->partition < y->partition);
 }
 
-static void fill_body(struct offset_request *request, struct offset_lookup *lookup)
-{
-    list_offsets_request_init(&request->body);
-    request->body.replica_id = -1;
-    request->body.isolation_level = lookup->read_committed;
-    request->body.topics = request->topics;
-    request->body.timeout_ms = (int32_t)lookup->client->settings->request_timeout_ms;
-    topic_part *topic = NULL;
-    const struct metadata_topic *last = NULL;
-    for (size_t i = 0; i < request->count; i++) {
-        const struct offset_query *query = request->queries[i];
-        const struct metadata_partition *known = metadata_partition(query->topic, query->partition);
-        if (query->topic != last) {
-            last = query->topic;
-            topic = &request->topics[request->body.topics_count++];
-            list_offsets_request_list_offsets_topic_init(topic);
-            topic->name = str_of(query->topic->name);
-            topic->partitions = &request->partitions[i];
-        }
-        partition_part *part = &request->partitions[i];
-        list_offsets_request_list_offsets_partition_init(part);
-        part->partition_index = query->partition;
-        part->current_leader_epoch = known ? known->leader_epoch : -1;
-        part->timestamp = query->timestamp_ms;
-        topic->partitions_count++;
-    }
-}
-
-static struct offset_request *request_new(struct offset_lookup *lookup, size_t count)
+static struct offset_request *request_new(struct offset_lookup *lookup, size_t count, bool by_epoch)
 {
     struct offset_request *request = mem_zalloc(sizeof *request);
     if (!request)
         return NULL;
     request->lookup = lookup;
+    request->by_epoch = by_epoch;
     request->queries = mem_calloc(count, sizeof(struct offset_query *));
-    request->topics = mem_calloc(count, sizeof *request->topics);
-    request->partitions = mem_calloc(count, sizeof *request->partitions);
-    if (!request->queries || !request->topics || !request->partitions) {
+    if (!request->queries) {
         request_free(request);
         return NULL;
     }
-    request->call.request.api_key = API_LIST_OFFSETS;
+    request->call.request.api_key = (int16_t)offset_api_key(by_epoch);
     request->call.prepare = check_version;
     request->call.done = answered;
-    request->call.body = &request->body;
+    request->call.body = &request->body.as;
     return request;
 }
 
@@ -291,23 +243,49 @@ static void leave_doubles(struct offset_request *request)
     request->count = kept;
 }
 
-/* All ready queries of one leader in one request. False: no memory, try later. */
-static bool send_to(struct offset_lookup *lookup, int32_t leader, int64_t now_ms)
+/* Queries that leave together: of one leader, and about the same thing. */
+struct destination {
+    int32_t leader; /* -1: none */
+    bool by_epoch;
+};
+
+static bool goes_to(const struct offset_query *query, struct destination to, int64_t now_ms)
+{
+    return query->not_before_ms <= now_ms && (query->epoch >= 0) == to.by_epoch &&
+           leader_of(query) == to.leader;
+}
+
+static size_t count_going(const struct offset_lookup *lookup, struct destination to, int64_t now_ms)
 {
     size_t count = 0;
     struct list *link, *after;
-    list_each(link, after, &lookup->waiting)
-    {
-        struct offset_query *query = list_item(link, struct offset_query, link);
-        count += query->not_before_ms <= now_ms && leader_of(query) == leader;
+    list_each(link, after, &lookup->waiting) count +=
+        goes_to(list_item(link, struct offset_query, link), to, now_ms);
+    return count;
+}
+
+/* Give the queries of a request that can't be sent back. */
+static void put_back(struct offset_request *request)
+{
+    for (size_t i = 0; i < request->count; i++) {
+        request->queries[i]->request = NULL;
+        list_push_back(&request->lookup->waiting, &request->queries[i]->link);
     }
-    struct offset_request *request = request_new(lookup, count);
+    request_free(request);
+}
+
+/* All ready queries of one destination in one request. False: no memory, try later. */
+static bool send_to(struct offset_lookup *lookup, struct destination to, int64_t now_ms)
+{
+    struct list *link, *after;
+    struct offset_request *request =
+        request_new(lookup, count_going(lookup, to, now_ms), to.by_epoch);
     if (!request)
         return false;
     list_each(link, after, &lookup->waiting)
     {
         struct offset_query *query = list_item(link, struct offset_query, link);
-        if (query->not_before_ms > now_ms || leader_of(query) != leader)
+        if (!goes_to(query, to, now_ms))
             continue;
         request->queries[request->count++] = query;
         query->request = request;
@@ -315,9 +293,12 @@ static bool send_to(struct offset_lookup *lookup, int32_t leader, int64_t now_ms
     }
     qsort(request->queries, request->count, sizeof *request->queries, by_topic);
     leave_doubles(request);
-    fill_body(request, lookup);
+    if (offset_body_fill(&request->body, lookup, request->queries, request->count, NULL)) {
+        put_back(request);
+        return false;
+    }
     list_push_back(&lookup->requests, &request->link);
-    client_call(lookup->client, &request->call, leader, LANE_CONTROL);
+    client_call(lookup->client, &request->call, to.leader, LANE_CONTROL);
     return true;
 }
 
@@ -340,8 +321,9 @@ static struct offset_query *next_refused(struct offset_lookup *lookup)
     return NULL;
 }
 
-/* A leader that some ready query has; -1: none. *next_ms: when the earliest of the others is ready. */
-static int32_t next_leader(struct offset_lookup *lookup, int64_t now_ms, int64_t *next_ms)
+/* Where some ready query goes. *next_ms: when the earliest of the others is ready. */
+static struct destination next_destination(struct offset_lookup *lookup, int64_t now_ms,
+                                           int64_t *next_ms)
 {
     struct list *link, *after;
     *next_ms = INT64_MAX;
@@ -352,9 +334,9 @@ static int32_t next_leader(struct offset_lookup *lookup, int64_t now_ms, int64_t
         if (query->not_before_ms > now_ms)
             *next_ms = query->not_before_ms < *next_ms ? query->not_before_ms : *next_ms;
         else if (leader >= 0)
-            return leader;
+            return (struct destination){leader, query->epoch >= 0};
     }
-    return -1;
+    return (struct destination){-1, false};
 }
 
 static void send_ready(struct offset_lookup *lookup)
@@ -366,9 +348,9 @@ static void send_ready(struct offset_lookup *lookup)
         cafka_error err = query->topic->error;
         finish(query, -1, -1, -1, &err);
     }
-    int32_t leader;
-    while ((leader = next_leader(lookup, now_ms, &next_ms)) >= 0)
-        if (!send_to(lookup, leader, now_ms)) {
+    struct destination to;
+    while ((to = next_destination(lookup, now_ms, &next_ms)).leader >= 0)
+        if (!send_to(lookup, to, now_ms)) {
             next_ms = now_ms + client->settings->retry_backoff_max_ms;
             break;
         }

@@ -1,13 +1,14 @@
 /*
- * offsets.h - looking up offsets by time or place (ListOffsets), many at once, until they are known.
+ * offsets.h - looking up offsets by time or place (ListOffsets), or where a leader epoch ends
+ * (OffsetForLeaderEpoch), many at once, until they are known.
  *
- * A query names a partition and a timestamp, real or special. Queries that are added in one turn
+ * A query names a partition and a timestamp, real or special, or an epoch. Queries that are added in one turn
  * of the loop and lead to the same broker leave in one request; what fails in a way that passes is
  * tried again after the retry backoff, until it is answered, refused for good, or cancelled.
  *
  * Owner:   the queries lie in their owners' structs (a partition that starts, a waiting call).
  * Thread:  the loop's.
- * Reading: offsets_query(), then send_ready() and handle_answer() in offsets.c.
+ * Reading: offset_lookup_add(), then send_ready() and answered() in offsets.c.
  */
 #ifndef CAFKA_CONSUMER_OFFSETS_H
 #define CAFKA_CONSUMER_OFFSETS_H
@@ -16,7 +17,10 @@
 
 struct offset_query;
 
-/* error NULL: `offset` is -1 if no record fits; otherwise the timestamp and leader epoch belong to it. */
+/*
+ * error NULL: `offset` is -1 if no record fits; otherwise the timestamp and leader epoch belong to it.
+ * By epoch: the end of the largest epoch that is not above the one asked for, and that epoch; -1: none.
+ */
 typedef void offset_answer_fn(struct offset_query *query, int64_t offset, int64_t timestamp_ms,
                               int32_t leader_epoch, const cafka_error *error);
 
@@ -25,6 +29,7 @@ struct offset_query {
     struct metadata_topic *topic; /* the owner holds a reference */
     int32_t partition;
     int64_t timestamp_ms;
+    int32_t epoch; /* -1: by timestamp */
     offset_answer_fn *done;
 
     /* its own */

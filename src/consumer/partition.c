@@ -15,6 +15,7 @@ struct consumer_partition *consumer_partition_new(const char *interned_topic, in
     p->partition = partition;
     p->app.position = -1;
     p->app.position_epoch = -1;
+    p->wanted.epoch = -1;
     atomic_init(&p->high_watermark, -1);
     atomic_init(&p->log_start, -1);
     atomic_init(&p->readable_end, -1);

@@ -130,10 +130,14 @@ void reader_take_news(struct fetch_reader *reader)
         return;
     for (struct chunk *chunk = reader->queue.first; chunk; chunk = chunk->next) {
         struct consumer_partition *p = chunk->partition;
-        if (chunk->kind == CHUNK_POSITION && !is_stale(chunk)) {
+        if (is_stale(chunk))
+            continue;
+        if (chunk->kind == CHUNK_POSITION) {
             p->app.position = chunk->position;
             p->app.position_epoch = -1;
             reader->moved = true;
+        } else if (chunk->kind == CHUNK_RESET && chunk->at_once) {
+            reader->events.reset(reader->owner, p, chunk->position, chunk->epoch);
         }
     }
 }
@@ -148,6 +152,9 @@ static bool next_chunk(struct fetch_reader *reader)
             drop_chunk(reader, chunk);
         } else if (chunk->partition->app.paused) {
             put_aside(chunk);
+        } else if (chunk->kind == CHUNK_RESET) { /* what was queued before it has been read */
+            reader->events.reset(reader->owner, chunk->partition, chunk->position, chunk->epoch);
+            drop_chunk(reader, chunk);
         } else {
             reader->chunk = chunk;
             return true;
@@ -396,9 +403,9 @@ static struct fetch_memory *memory_under_cursor(const struct fetch_reader *reade
 
 static int take_error(struct fetch_reader *reader, cafka_error *err)
 {
-    int code = reader->chunk->error.code;
+    int code = reader->chunk->error->code;
     if (err)
-        *err = reader->chunk->error;
+        *err = *reader->chunk->error;
     end_chunk(reader);
     return code;
 }

@@ -20,6 +20,8 @@
 struct reader_events {
     /* The partition's data can't be read at its position: fetch it again after a while. */
     void (*failed)(void *owner, struct consumer_partition *p);
+    /* Where it is read does not hold any more: go on there (an offset, CAFKA_OFFSET_… or START_BY_POLICY). */
+    void (*reset)(void *owner, struct consumer_partition *p, int64_t start, int32_t epoch);
     /* Room was made among the queued data. */
     void (*made_room)(void *owner);
 };

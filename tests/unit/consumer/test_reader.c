@@ -36,9 +36,17 @@ static void made_room(void *owner)
     ((struct scene *)owner)->made_room++;
 }
 
+static void partition_reset(void *owner, struct consumer_partition *p, int64_t start, int32_t epoch)
+{
+    (void)owner;
+    (void)epoch;
+    p->app.generation++;
+    p->app.position = start;
+}
+
 static int set_up(void **state)
 {
-    static const struct reader_events events = {partition_failed, made_room};
+    static const struct reader_events events = {partition_failed, partition_reset, made_room};
     struct scene *s = mem_zalloc(sizeof *s);
     assert_int_equal(fetch_budget_new(&s->budget, 1 << 20, NULL, NULL, NULL), CAFKA_OK);
     assert_int_equal(reader_new(&s->reader, cafka_env_real(), s->budget, 1 << 20, &events, s, NULL),
@@ -94,20 +102,19 @@ static void put_batch(struct buffer *out, int codec, int64_t base_offset, int co
 static int arrive(struct scene *s, struct buffer *bytes, int64_t fetch_offset,
                   struct aborted_filter *filter)
 {
-    size_t used;
-    int64_t next;
+    struct fetch_marked marked;
     struct fetch_memory *memory = fetch_memory_for_inflating(s->budget);
     buffer_fini(&memory->inflated); /* a piece that was used before keeps its own */
     memory->inflated = *bytes;
     fetch_memory_charge(memory, bytes->capacity);
     *bytes = (struct buffer){0};
     struct bytes records = bytes_of(memory->inflated.data, memory->inflated.size);
-    int rc = fetch_mark_batches(records, fetch_offset, true, filter, &used, &next, NULL);
+    int rc = fetch_mark_batches(records, fetch_offset, true, filter, &marked, NULL);
     struct chunk *chunk = fetch_queue_new_chunk(&s->reader->queue, CHUNK_DATA, s->p);
     chunk->generation = s->p->app.generation;
     chunk->memory = memory;
-    chunk->batches = bytes_of(records.data, used);
-    chunk->charged = used;
+    chunk->batches = bytes_of(records.data, marked.used);
+    chunk->charged = marked.used;
     fetch_queue_push(&s->reader->queue, chunk);
     return rc;
 }
