@@ -20,6 +20,8 @@ static void tell_writable(struct broker_lane *lane)
 {
     struct client *client = lane->broker->client;
     calls_pump_lane(lane->broker, lane->lane);
+    if (!list_empty(&client->orphans))
+        calls_pump_soon(client); /* calls to any broker may go here */
     if (!client->stopped && client->hooks.broker_writable)
         client->hooks.broker_writable(client->room, lane->broker, lane->lane);
 }
@@ -27,12 +29,10 @@ static void tell_writable(struct broker_lane *lane)
 static void on_ready(void *owner)
 {
     struct broker_lane *lane = owner;
-    struct client *client = lane->broker->client;
     lane->was_ready = true;
     lane->broker->told_error = 0;
     if (lane->lane == LANE_CONTROL)
-        metadata_broker_ready(client->metadata);
-    calls_pump_soon(client); /* calls to any broker may go here */
+        metadata_broker_ready(lane->broker->client->metadata);
     tell_writable(lane);
 }
 
@@ -76,9 +76,7 @@ static void on_down(void *owner, const cafka_error *why)
     lane->was_ready = false;
     if (client->stopped)
         return;
-    list_splice_back(&client->orphans, &lane->calls); /* their broker may be another now */
-    if (!list_empty(&client->orphans))
-        calls_pump_soon(client);
+    calls_unassign(broker, lane->lane, &error);
     if (lane->lane == LANE_CONTROL)
         metadata_broker_down(client->metadata, &error);
     if (!client->stopped && client->hooks.broker_down)
@@ -127,7 +125,7 @@ static void broker_free(struct broker *broker)
 
 static struct broker *broker_new(struct client *client, int32_t id, struct str host, uint16_t port)
 {
-    struct broker *broker = mem_zalloc(sizeof *broker);
+    struct broker *broker = client->broker_count < BROKERS_MAX ? mem_zalloc(sizeof *broker) : NULL;
     if (!broker)
         return NULL;
     broker->client = client;
@@ -144,6 +142,7 @@ static struct broker *broker_new(struct client *client, int32_t id, struct str h
         return NULL;
     }
     list_push_back(&client->brokers, &broker->link);
+    client->broker_count++;
     return broker;
 }
 
@@ -190,7 +189,7 @@ struct broker *broker_update(struct client *client, int32_t id, struct str host,
     return broker;
 }
 
-struct broker *client_broker(struct client *client, int32_t id)
+struct broker *client_broker(const struct client *client, int32_t id)
 {
     return map_get_int(&client->by_id, id);
 }
@@ -302,6 +301,18 @@ bool brokers_are_bootstrap(const struct client *client)
             return false;
     }
     return true;
+}
+
+void brokers_hang_up(struct client *client, const cafka_error *why)
+{
+    struct list *link, *after;
+    list_each(link, after, &client->brokers)
+    {
+        struct broker *broker = list_item(link, struct broker, link);
+        for (int i = 0; broker->id >= 0 && i < LANE_COUNT; i++)
+            if (broker->lanes[i].conn)
+                conn_hang_up(broker->lanes[i].conn, why);
+    }
 }
 
 /* --- which broker to ask --- */

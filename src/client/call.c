@@ -36,30 +36,48 @@ static void on_reply(struct request *request, const struct reply *reply)
     finish((struct call *)request, reply);
 }
 
+/* It found no connection to wait for. */
+static void explain_unassigned(const struct call *call, cafka_error *err)
+{
+    const char *name = api_find(call->request.api_key)->name;
+    const cafka_error *cause = metadata_last_error(call->client->metadata);
+    const char *between = cause->code ? ": " : "";
+    if (call->target == CALL_ANY)
+        error_set(err, CAFKA_ERR_TIMEOUT, "%s could not be sent to any broker in time%s%.150s",
+                  name, between, cause->message);
+    else if (!metadata_ready(call->client->metadata))
+        error_set(err, CAFKA_ERR_TIMEOUT,
+                  "%s could not be sent: no broker told in time who is in the cluster%s%.130s",
+                  name, between, cause->message);
+    else if (call->target == CALL_CONTROLLER)
+        error_set(err, CAFKA_ERR_TIMEOUT,
+                  "%s could not be sent: the cluster had no controller in time%s%.130s", name,
+                  between, cause->message);
+    else
+        error_set(err, CAFKA_ERR_TIMEOUT,
+                  "%s could not be sent: the cluster named no broker %d in time%s%.130s", name,
+                  call->target, between, cause->message);
+}
+
 /* How far it has come, for the message. */
 static void explain_timeout(const struct call *call, cafka_error *err)
 {
     const char *name = api_find(call->request.api_key)->name;
     const struct broker *broker = call->broker;
-    const cafka_error *cause = metadata_last_error(call->client->metadata);
     if (!call->waiting) {
         error_set_flags(err, CAFKA_ERR_TIMEOUT, CAFKA_UNKNOWN_OUTCOME,
                         "broker %d (%s:%u) did not answer %s in time", broker->id, broker->host,
                         broker->port, name);
         return;
     }
-    if (broker && broker->lanes[call->lane].conn)
-        cause = conn_last_error(broker->lanes[call->lane].conn);
-    if (broker)
-        error_set(err, CAFKA_ERR_TIMEOUT,
-                  "%s could not be sent to broker %d (%s:%u) in time%s%.120s", name, broker->id,
-                  broker->host, broker->port, cause->code ? ": " : "", cause->message);
-    else
-        error_set(err, CAFKA_ERR_TIMEOUT, "%s could not be sent to %s in time%s%.150s", name,
-                  call->target == CALL_CONTROLLER ? "the controller"
-                  : call->target == CALL_ANY      ? "any broker"
-                                                  : "a broker that is not known",
-                  cause->code ? ": " : "", cause->message);
+    const struct conn *conn = broker ? broker->lanes[call->lane].conn : NULL;
+    if (!conn) {
+        explain_unassigned(call, err);
+        return;
+    }
+    const cafka_error *cause = conn_last_error(conn);
+    error_set(err, CAFKA_ERR_TIMEOUT, "%s could not be sent to broker %d (%s:%u) in time%s%.120s",
+              name, broker->id, broker->host, broker->port, cause->code ? ": " : "", cause->message);
 }
 
 static void on_timer(struct timer *timer)
@@ -101,14 +119,37 @@ void calls_pump_lane(struct broker *broker, enum lane which)
         send_call(list_item(link, struct call, link), lane->conn);
 }
 
+static int32_t target_id(const struct call *call)
+{
+    return call->target == CALL_CONTROLLER ? metadata_controller(call->client->metadata)
+                                           : call->target;
+}
+
+/* NULL: not known, or none can be asked now. One that is missing may have joined: metadata knows. */
 static struct broker *find_broker(struct call *call)
 {
     struct client *client = call->client;
-    switch (call->target) {
-    case CALL_ANY: return client_least_loaded(client, call->lane);
-    case CALL_CONTROLLER: return client_broker(client, metadata_controller(client->metadata));
-    default: return client_broker(client, call->target);
-    }
+    if (call->target == CALL_ANY)
+        return client_least_loaded(client, call->lane);
+    struct broker *broker = client_broker(client, target_id(call));
+    if (broker && broker->present)
+        return broker;
+    if (metadata_ready(client->metadata))
+        metadata_look_again(client->metadata);
+    return NULL;
+}
+
+/* An impatient call whose broker the cluster does not name; false: it may wait. */
+static bool fail_unknown(struct call *call)
+{
+    cafka_error err = {0};
+    if (!call->impatient || call->target == CALL_ANY || !metadata_ready(call->client->metadata))
+        return false;
+    error_set_flags(&err, CAFKA_ERR_TRANSPORT, CAFKA_RETRIABLE,
+                    "%s could not be sent: the cluster names no broker %d now",
+                    api_find(call->request.api_key)->name, target_id(call));
+    fail(call, &err);
+    return true;
 }
 
 static void pump(struct client *client)
@@ -120,6 +161,8 @@ static void pump(struct client *client)
     while ((link = list_pop_front(&orphans))) {
         struct call *call = list_item(link, struct call, link);
         struct broker *broker = find_broker(call);
+        if (!broker && fail_unknown(call))
+            continue;
         if (!broker || !broker_conn(broker, call->lane)) {
             list_push_back(&client->orphans, link);
             continue;
@@ -136,6 +179,25 @@ static void pump(struct client *client)
     }
     if (!list_empty(&client->orphans))
         calls_pump_at(client, loop_now_ms(client->loop) + LOOK_AGAIN_MS);
+}
+
+void calls_unassign(struct broker *broker, enum lane which, const cafka_error *why)
+{
+    struct client *client = broker->client;
+    struct list waiting, *link;
+    list_init(&waiting);
+    list_splice_back(&waiting, &broker->lanes[which].calls);
+    while ((link = list_pop_front(&waiting))) {
+        struct call *call = list_item(link, struct call, link);
+        cafka_error error = *why;
+        error.flags |= CAFKA_RETRIABLE;
+        if (why->code && call->impatient)
+            fail(call, &error);
+        else
+            list_push_back(&client->orphans, link);
+    }
+    if (!list_empty(&client->orphans))
+        calls_pump_soon(client);
 }
 
 void calls_on_pump_timer(struct timer *timer)

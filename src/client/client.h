@@ -65,6 +65,7 @@ struct client {
     struct frame_pool *frames;
     struct list brokers; /* all that were ever known; a struct broker lives as long as the client */
     struct map by_id;
+    int broker_count;
     struct conn_options conn_options;
     struct client_hooks hooks;
     void *room;
@@ -195,7 +196,7 @@ void client_report(struct client *client, int *told, const cafka_error *error, c
 
 /* --- brokers: the loop's thread --- */
 
-struct broker *client_broker(struct client *client, int32_t id); /* NULL: not known */
+struct broker *client_broker(const struct client *client, int32_t id); /* NULL: not known */
 /*
  * The connection of a lane; makes it and starts dialing as needed. NULL: no memory (it is made later,
  * and broker_writable follows), or stopped.
@@ -218,8 +219,11 @@ struct call {
     void (*done)(struct call *call, const struct reply *reply);
     /* Adapt the body to the version that will be used; optional. */
     int (*prepare)(struct call *call, int version, cafka_error *err);
-    const void *body;    /* struct of the API; must stay until `done` */
-    int max_version;     /* 0: no bound */
+    const void *body; /* struct of the API; must stay until `done` */
+    int max_version;  /* 0: no bound */
+    /* Done with the error as soon as its broker cannot be reached, or is not known: it may have to go
+     * to another. Otherwise it waits for that broker until the deadline. */
+    bool impatient;
     int64_t deadline_ms; /* loop_now_ms() clock; 0: request.timeout.ms from now, waiting included */
 
     /* its own */
@@ -231,7 +235,11 @@ struct call {
     struct timer timer;
     int32_t target;
 };
-/* request.api_key, done and body are set. A call that stands for something long-lived may be used again. */
+/*
+ * request.api_key, done and body are set. A broker that metadata has not named yet (a coordinator,
+ * say) is made known with metadata_hint_broker() before. A call that stands for something long-lived
+ * may be used again.
+ */
 void client_call(struct client *client, struct call *call, int32_t target, enum lane lane);
 void client_call_cancel(struct call *call); /* no `done`; takes one that is not running */
 

@@ -48,7 +48,7 @@ void topic_set_id(struct metadata *m, struct metadata_topic *topic, struct uuid 
         m->some_not_by_id = true;
 }
 
-static void topic_free(struct metadata *m, struct metadata_topic *topic)
+void topic_forget(struct metadata *m, struct metadata_topic *topic)
 {
     topic_set_id(m, topic, (struct uuid){{0}});
     (void)map_remove(&m->by_name, topic->name, strlen(topic->name));
@@ -63,7 +63,7 @@ static void topic_free(struct metadata *m, struct metadata_topic *topic)
 void topic_release(struct metadata *m, struct metadata_topic *topic)
 {
     if (!topic->refs && !topic->asked && !m->want_all)
-        topic_free(m, topic);
+        topic_forget(m, topic);
 }
 
 struct metadata_topic *topic_new(struct metadata *m, struct str name)
@@ -168,6 +168,12 @@ void metadata_refresh(struct metadata *m)
     metadata_schedule(m);
 }
 
+void metadata_look_again(struct metadata *m)
+{
+    if (!m->request.conn || !m->full)
+        metadata_refresh(m);
+}
+
 void metadata_set_auto_create(struct metadata *m, bool allow)
 {
     m->auto_create = allow;
@@ -206,6 +212,7 @@ static bool fill_request(struct metadata *m, int version)
     {
         struct metadata_topic *topic = list_item(link, struct metadata_topic, link);
         bool due = list_linked(&topic->wanting) && topic->ask_at_ms <= now_ms;
+        topic->answered = false;
         if (!topic->refs || (!due && !m->full))
             continue;
         if (!due && is_idle(m, topic)) {
@@ -223,12 +230,12 @@ static bool fill_request(struct metadata *m, int version)
         metadata_request_topic_init(&m->asked[count]);
         m->asked[count++].name = str_of(topic->name);
         topic->asked = true;
-        topic->answered = false;
         list_remove(&topic->wanting);
     }
     m->body.topics = m->asked;
     m->body.topics_count = count;
-    if (m->want_all && m->full)
+    m->all = m->want_all && m->full;
+    if (m->all)
         m->body.topics_count = version >= 1 ? -1 : 0; /* version 0 says "all" with an empty list */
     m->body.allow_auto_topic_creation = m->auto_create || version < 4;
     return true;
@@ -276,7 +283,11 @@ static bool should_rebootstrap(const struct metadata *m)
 
 void metadata_rebootstrap(struct metadata *m, const char *why)
 {
+    cafka_error error = {0};
     log_warn(m->log, "starting again from bootstrap.servers, since %s", why);
+    error_set_flags(&error, CAFKA_ERR_TRANSPORT, CAFKA_RETRIABLE,
+                    "the connection was left, to start again from bootstrap.servers, since %s", why);
+    brokers_hang_up(m->client, &error); /* it may be another cluster by now (KIP-1102) */
     m->attempt_since_ms = loop_now_ms(m->client->loop);
     m->need_full = true;
     m->full_not_before_ms = 0;
@@ -365,7 +376,7 @@ void metadata_free(struct metadata *m)
     if (!m)
         return;
     struct list *link, *after;
-    list_each(link, after, &m->topics) topic_free(m, list_item(link, struct metadata_topic, link));
+    list_each(link, after, &m->topics) topic_forget(m, list_item(link, struct metadata_topic, link));
     map_fini(&m->by_id);
     map_fini(&m->by_name);
     arena_fini(&m->arena);

@@ -82,6 +82,8 @@ void metadata_set_topic_idle(struct metadata *metadata, int64_t idle_ms); /* -1:
 
 /* An answer of a broker showed that what is known is wrong, or a caller wants news: ask again soon. */
 void metadata_refresh(struct metadata *metadata);
+/* The same, but the answer to a full request on its way will do. */
+void metadata_look_again(struct metadata *metadata);
 
 /* May brokers create a topic because we ask for it? Default: no. */
 void metadata_set_auto_create(struct metadata *metadata, bool allow);

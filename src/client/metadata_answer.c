@@ -13,8 +13,7 @@
 #include "util/alloc.h"
 
 enum {
-    EPOCHS_SINCE = 9,        /* older answers may hold epochs that are behind */
-    PARTITIONS_MAX = 1000000 /* of one topic; a larger index is a mistake */
+    EPOCHS_SINCE = 9 /* older answers may hold epochs that are behind */
 };
 
 /* --- brokers --- */
@@ -43,7 +42,9 @@ static int make_brokers(struct metadata *m, const struct metadata_response *resp
         }
         usable++;
         if (!broker_update(m->client, b->node_id, b->host, (uint16_t)b->port, b->rack))
-            return error_set(err, CAFKA_ERR_MEMORY, "no memory for broker %d", b->node_id);
+            return error_set(err, CAFKA_ERR_MEMORY,
+                             "no memory for broker %d (%d brokers are known, at most %d)",
+                             b->node_id, m->client->broker_count, BROKERS_MAX);
     }
     if (!usable)
         return error_set_flags(err, CAFKA_ERR_PROTOCOL, CAFKA_RETRIABLE,
@@ -94,13 +95,16 @@ static void take_cluster(struct metadata *m, const struct metadata_response *res
 
 /* --- partitions --- */
 
-/* How many there are, if their numbers are what they should be: 0 … count-1, each once. */
+/*
+ * How many there are. Answers list all of a topic, so their numbers are 0 … count-1; a larger one is a
+ * mistake, and must cost no memory.
+ */
 static int32_t count_partitions(const struct metadata_response_topic *said)
 {
     int32_t count = 0;
     for (int32_t i = 0; i < said->partitions_count; i++) {
         int32_t index = said->partitions[i].partition_index;
-        if (index >= 0 && index < PARTITIONS_MAX && index >= count)
+        if (index >= count && index < said->partitions_count)
             count = index + 1;
     }
     return count;
@@ -123,8 +127,11 @@ static bool resize(struct metadata_topic *topic, int32_t count)
     return true;
 }
 
-/* True if the leader or its epoch is another one now. */
-static bool take_partition(struct metadata_partition *p,
+/*
+ * True if the leader or its epoch is another one now. A leader that is not among the brokers is none:
+ * when it appears there, that is news.
+ */
+static bool take_partition(const struct client *client, struct metadata_partition *p,
                            const struct metadata_response_partition *said, int version)
 {
     struct metadata_partition new = {
@@ -132,8 +139,11 @@ static bool take_partition(struct metadata_partition *p,
         .leader_epoch = version >= EPOCHS_SINCE ? said->leader_epoch : -1,
         .error = said->error_code,
     };
-    if (new.leader < 0)
+    const struct broker *leader = new.leader < 0 ? NULL : client_broker(client, new.leader);
+    if (!leader || !leader->present) {
         new.leader = -1;
+        new.error = new.error ? new.error : ERR_LEADER_NOT_AVAILABLE;
+    }
     /* From a broker that is behind: what we know is newer. */
     if (new.leader_epoch >= 0 && new.leader_epoch < p->leader_epoch)
         return false;
@@ -178,7 +188,9 @@ static bool is_recreated(const struct metadata_topic *topic, struct uuid id, int
         return false;
     if (!uuid_is_zero(id) && !uuid_is_zero(topic->id))
         return !uuid_equal(id, topic->id);
-    return count < topic->partition_count; /* topics never shrink */
+    if (!uuid_is_zero(topic->id))
+        return false; /* an older broker while the cluster is upgraded: it cannot tell */
+    return uuid_is_zero(id) && count < topic->partition_count; /* no ids; but topics never shrink */
 }
 
 static int take_topic(struct metadata *m, struct metadata_topic *topic,
@@ -202,7 +214,7 @@ static int take_topic(struct metadata *m, struct metadata_topic *topic,
     for (int32_t i = 0; i < said->partitions_count; i++) {
         const struct metadata_response_partition *p = &said->partitions[i];
         if (p->partition_index >= 0 && p->partition_index < count &&
-            take_partition(&topic->partitions[p->partition_index], p, version))
+            take_partition(m->client, &topic->partitions[p->partition_index], p, version))
             *what |= METADATA_LEADERS;
     }
     if (recreated)
@@ -286,6 +298,27 @@ static void hear_silence(struct metadata *m, unsigned *changes)
     }
 }
 
+/* All were asked for; what nobody holds and no broker names is gone. */
+static void hear_absence(struct metadata *m, unsigned *changes)
+{
+    struct list *link, *after;
+    struct client *client = m->client;
+    list_each(link, after, &m->topics)
+    {
+        struct metadata_topic *topic = list_item(link, struct metadata_topic, link);
+        if (topic->asked || topic->answered || topic->refs)
+            continue;
+        unsigned what = take_error(topic, ERR_UNKNOWN_TOPIC_OR_PARTITION);
+        *changes |= what;
+        topic->refs++; /* it stays while the hook runs */
+        if (what && client->hooks.topic_changed)
+            client->hooks.topic_changed(client->room, topic, what);
+        after = link->next;
+        if (!--topic->refs)
+            topic_forget(m, topic);
+    }
+}
+
 static void forget_asked(struct metadata *m)
 {
     struct list *link, *after;
@@ -334,6 +367,8 @@ static int take_response(struct metadata *m, const struct metadata_response *res
     if (rc)
         return rc;
     hear_silence(m, &changes);
+    if (m->all && m->want_all)
+        hear_absence(m, &changes);
     forget_asked(m);
     if (m->full)
         note_full(m, changes);

@@ -39,6 +39,7 @@ struct metadata {
     struct metadata_request_topic *asked;
     int32_t asked_capacity, asked_broker;
     bool full;
+    bool all; /* it asks for all topics there are */
     struct arena arena;
 };
 
@@ -51,6 +52,7 @@ void metadata_rebootstrap(struct metadata *m, const char *why);
 void topic_set_id(struct metadata *m, struct metadata_topic *topic, struct uuid id);
 struct metadata_topic *topic_new(struct metadata *m, struct str name); /* NULL: no memory */
 void topic_release(struct metadata *m, struct metadata_topic *topic);
+void topic_forget(struct metadata *m, struct metadata_topic *topic); /* nobody holds it */
 void topic_want(struct metadata *m, struct metadata_topic *topic, int64_t at_ms);
 
 /* metadata_answer.c: a failure means that nothing useful was said */

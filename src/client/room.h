@@ -8,13 +8,17 @@
 
 #include "client/client.h"
 
+enum { BROKERS_MAX = 10000 }; /* that a client ever knows; more is no cluster but a mistake */
+
 /* broker.c */
-/* Found or made, and moved if it lives elsewhere now. NULL: no memory. */
+/* Found or made, and moved if it lives elsewhere now. NULL: no memory, or BROKERS_MAX are known. */
 struct broker *broker_update(struct client *client, int32_t id, struct str host, uint16_t port,
                              struct str rack);
 /* Only what bootstrap.servers names counts from now on, until metadata comes. */
 void brokers_bootstrap(struct client *client);
 bool brokers_are_bootstrap(const struct client *client);
+/* Every connection but those to bootstrap servers ends soon, as if it had broken. */
+void brokers_hang_up(struct client *client, const cafka_error *why);
 /* Every broker that counts failed, and waits for its reconnect backoff. */
 bool brokers_all_down(const struct client *client);
 void brokers_stop(struct client *client); /* close all connections */
@@ -24,6 +28,8 @@ void brokers_fini(struct client *client);
 void calls_pump_soon(struct client *client);
 void calls_pump_at(struct client *client, int64_t at_ms); /* or earlier, if that was asked for */
 void calls_pump_lane(struct broker *broker, enum lane lane);
+/* The connection that they wait for broke: their broker may be another now. */
+void calls_unassign(struct broker *broker, enum lane lane, const cafka_error *why);
 void calls_fail_all(struct client *client, int code, const char *text);
 void calls_on_pump_timer(struct timer *timer);
 

@@ -159,6 +159,17 @@ void conn_break(struct conn *conn, const cafka_error *why)
     conn_soon(conn);
 }
 
+void conn_hang_up(struct conn *conn, const cafka_error *why)
+{
+    if (conn->state == CONN_IDLE || conn->state == CONN_CLOSED)
+        return;
+    lookup_cancel(conn->lookup);
+    conn->lookup = NULL;
+    conn->address_count = conn->address_at = 0;
+    conn->versions_fallback = true; /* or another attempt would be worth it */
+    conn_break(conn, why);
+}
+
 void conn_soon(struct conn *conn)
 {
     loop_timer_set(conn->options->loop, &conn->soon_timer, loop_now_ms(conn->options->loop));

@@ -78,6 +78,11 @@ void conn_free(struct conn *conn);
 void conn_open(struct conn *conn);
 /* Back to IDLE now; what is in flight is done with `why`. The next conn_open() does not wait. */
 void conn_reset(struct conn *conn, const cafka_error *why);
+/*
+ * As if it had broken: soon what is in flight is done with `why`, and `down` follows; no other address
+ * is tried first. IDLE: nothing happens.
+ */
+void conn_hang_up(struct conn *conn, const cafka_error *why);
 /* The broker lives elsewhere now: the old connection takes no more and is left once it has answered. */
 int conn_move_to(struct conn *conn, const char *host, uint16_t port, cafka_error *err);
 

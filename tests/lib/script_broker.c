@@ -245,6 +245,8 @@ static bool answer(struct session *s, struct bytes frame)
         fill_metadata(c, version, body, &arena, response);
     else if (c->handler)
         wanted = c->handler(broker, &head, body, &arena, response, c->user);
+    if (head.api_key == API_METADATA && c->bend_metadata)
+        c->bend_metadata(c, &arena, response);
     if (rule && rule->action == SCRIPT_ERROR && head.api_key == API_METADATA)
         ((struct metadata_response *)response)->error_code = (int16_t)rule->number;
     if (rule && rule->action == SCRIPT_ERROR && head.api_key == API_API_VERSIONS)

@@ -77,6 +77,11 @@ struct script_broker {
 typedef bool script_handler(struct script_broker *broker, const struct request_head *head,
                             struct bytes body, struct arena *arena, void *response, void *user);
 
+struct metadata_response;
+/* May change what a Metadata answer says; memory from the arena. */
+typedef void script_bend(struct script_cluster *cluster, struct arena *arena,
+                         struct metadata_response *response);
+
 struct script_cluster {
     struct loop *loop;
     const cafka_env *env;
@@ -93,6 +98,7 @@ struct script_cluster {
     int rule_count;
     struct script_request requests[SCRIPT_REQUESTS];
     int request_count;
+    script_bend *bend_metadata; /* NULL: true answers */
     script_handler *handler;
     void *user;
 };
