@@ -123,7 +123,8 @@ CAFKA_API int cafka_producer_flush(cafka_producer *producer, int64_t timeout_ms,
  * already; every record is reported before this returns. -1 waits as long as delivery takes.
  * A second close joins the first, and one with a shorter time shortens it.
  *
- * Returns within timeout_ms whatever brokers do.
+ * Returns within timeout_ms whatever brokers and callbacks do (the last tenth of it, at most 100 ms,
+ * is for failing and reporting what is left; with 0 that alone takes up to 100 ms).
  * Errors:  CAFKA_ERR_TIMEOUT      records were failed because the time was over (the message says
  *                                 how many), or a callback of the application still runs: then the
  *                                 loop finishes when it returns

@@ -172,10 +172,21 @@ int cafka_producer_flush(cafka_producer *producer, int64_t timeout_ms, cafka_err
 
 /* --- the end --- */
 
-static int64_t with_grace(int64_t deadline)
+/*
+ * When what is left fails, so that it can be reported within the time of close; of a close without
+ * time, the reports alone have some.
+ */
+static int64_t purge_time(const struct client *client, int64_t *deadline)
 {
-    int64_t grace = CLOSE_GRACE_MS * NS_PER_MS;
-    return deadline > CAFKA_NEVER - grace ? CAFKA_NEVER : deadline + grace;
+    int64_t now = client->env->now(client->env), grace = CLOSE_GRACE_MS * NS_PER_MS;
+    if (*deadline == CAFKA_NEVER)
+        return CAFKA_NEVER;
+    if (*deadline <= now) {
+        *deadline = now + grace;
+        return 0;
+    }
+    int64_t tenth = (*deadline - now) / 10;
+    return *deadline - (tenth < grace ? tenth : grace);
 }
 
 int cafka_producer_close(cafka_producer *producer, int64_t timeout_ms, cafka_error *err)
@@ -193,16 +204,16 @@ int cafka_producer_close(cafka_producer *producer, int64_t timeout_ms, cafka_err
         return error_set(err, CAFKA_ERR_IN_CALLBACK,
                          "close would have to wait; inside a callback only 0 is allowed");
     int64_t deadline = client_deadline(client, timeout_ms);
-    closing_start(producer, timeout_ms ? deadline : 0);
+    closing_start(producer, purge_time(client, &deadline));
     if (!may_wait)
         return CAFKA_OK;
 
-    rc = closing_wait(producer, with_grace(deadline), NULL);
+    rc = closing_wait(producer, deadline, NULL);
     if (rc)
         return error_set(err, rc,
                          "close: a callback of the application is still running; the rest follows it");
     (void)client_dispatch(client);
-    rc = client_close(client, with_grace(deadline), err);
+    rc = client_close(client, deadline, err);
     size_t purged = producer->sender.purged;
     if (!rc && purged)
         rc = error_set(err, CAFKA_ERR_TIMEOUT,

@@ -4,6 +4,7 @@
  */
 #include "util/alloc.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -28,8 +29,7 @@ static struct {
 } held[MEM_USES];
 
 static atomic_ulong allocations;
-static atomic_ulong fail_at;
-static atomic_int fail_forever;
+static atomic_ulong fail_from, fail_count; /* from: 0 none */
 
 int mem_set_allocator(const struct allocator *allocator)
 {
@@ -43,9 +43,15 @@ int mem_set_allocator(const struct allocator *allocator)
 
 void mem_fail_after(unsigned long k, int forever)
 {
+    mem_fail_some(k, forever ? ULONG_MAX : 1);
+}
+
+void mem_fail_some(unsigned long k, unsigned long count)
+{
+    atomic_store(&fail_from, 0);
     atomic_store(&allocations, 0);
-    atomic_store(&fail_forever, forever);
-    atomic_store(&fail_at, k);
+    atomic_store(&fail_count, count);
+    atomic_store(&fail_from, k);
 }
 
 unsigned long mem_count(void)
@@ -56,10 +62,8 @@ unsigned long mem_count(void)
 static int must_fail(void)
 {
     unsigned long count = atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed) + 1;
-    unsigned long at = atomic_load_explicit(&fail_at, memory_order_relaxed);
-    if (!at)
-        return 0;
-    return count == at || (count > at && atomic_load(&fail_forever));
+    unsigned long from = atomic_load_explicit(&fail_from, memory_order_relaxed);
+    return from && count >= from && count - from < atomic_load(&fail_count);
 }
 
 /* --- counting --- */

@@ -58,6 +58,8 @@ int64_t mem_blocks(enum mem_use use);
 
 /* Testing: the k-th allocation from now on fails (1 is the next one) and, if `forever`, all after it. 0: none. */
 void mem_fail_after(unsigned long k, int forever);
+/* `count` allocations in a row fail, of which the k-th from now on is the first. */
+void mem_fail_some(unsigned long k, unsigned long count);
 /* Allocations since the last mem_fail_after(), whether they failed or not. */
 unsigned long mem_count(void);
 
