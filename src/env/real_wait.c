@@ -1,7 +1,8 @@
 /*
  * real_wait.c - waiting in the real world: pollers and events.
  *
- * With epoll a poller is an epoll descriptor and an eventfd for its wake-ups; without, a table for
+ * With epoll a poller is an epoll descriptor, an eventfd for its wake-ups, and a timerfd for
+ * deadlines that are less than milliseconds away, if there ever is one; without, a table for
  * poll() and a pipe. An event is an eventfd or a pipe. What is more than one descriptor has a
  * number in a table whose reading side takes no lock, so that it works in signal handlers.
  */
@@ -13,12 +14,16 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
 #ifdef HAVE_EPOLL
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#ifdef HAVE_SYS_TIMERFD_H
+#include <sys/timerfd.h>
+#endif
 #endif
 
 #include "env/real.h"
@@ -161,12 +166,18 @@ static int signal_fd_take(struct signal_fd *s)
 struct poller {
     int epoll;
     struct signal_fd wake; /* in it edge triggered, so that it needs no reading */
+    int timer;             /* likewise; -1: not needed yet */
+    int64_t timer_at;      /* when it goes off; 0: it does not */
 };
+
+enum { FINE_NS = 2000000 }; /* a deadline so near is not rounded up to milliseconds */
 
 static void free_poller(struct poller *p)
 {
     if (p->wake.read >= 0)
         signal_fd_close(&p->wake);
+    if (p->timer >= 0)
+        close(p->timer);
     if (p->epoll >= 0)
         close(p->epoll);
     mem_free(p);
@@ -178,7 +189,7 @@ int real_poller_open(const cafka_env *env)
     struct poller *p = mem_alloc(sizeof *p);
     if (!p)
         return -ENOMEM;
-    *p = (struct poller){.epoll = epoll_create1(EPOLL_CLOEXEC), .wake = {-1, -1}};
+    *p = (struct poller){.epoll = epoll_create1(EPOLL_CLOEXEC), .wake = {-1, -1}, .timer = -1};
     int rc = p->epoll < 0 ? -errno : signal_fd_open(&p->wake);
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = p};
     if (!rc && epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->wake.read, &event) < 0)
@@ -211,6 +222,54 @@ int real_poller_set(const cafka_env *env, int poller, int handle, unsigned event
     return -errno;
 }
 
+#ifdef HAVE_SYS_TIMERFD_H
+
+/*
+ * Have the timer end a wait at the deadline; false: it cannot. A timer that is set once for several
+ * waits is cheaper than a timeout for each: setting one and taking it back costs as much as a wake-up.
+ */
+static bool set_timer(struct poller *p, int64_t deadline)
+{
+    if (p->timer_at == deadline)
+        return true;
+    if (p->timer < 0) {
+        p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+        struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = &p->timer};
+        if (p->timer >= 0 && epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->timer, &event) < 0) {
+            close(p->timer);
+            p->timer = -1;
+        }
+        if (p->timer < 0)
+            return false;
+    }
+    struct itimerspec at = {.it_value = {deadline / 1000000000, deadline % 1000000000}};
+    if (timerfd_settime(p->timer, TFD_TIMER_ABSTIME, &at, NULL) < 0)
+        return false;
+    p->timer_at = deadline;
+    return true;
+}
+
+#else
+
+static bool set_timer(struct poller *p, int64_t deadline)
+{
+    (void)p;
+    (void)deadline;
+    return false;
+}
+
+#endif
+
+static int epoll_timeout(const cafka_env *env, struct poller *p, int64_t deadline)
+{
+    if (deadline > 0 && deadline != CAFKA_NEVER) {
+        int64_t left = deadline - env->now(env);
+        if (left > 0 && left < FINE_NS && set_timer(p, deadline))
+            return -1;
+    }
+    return timeout_until(env, deadline);
+}
+
 int real_poller_wait(const cafka_env *env, int poller, cafka_poll_event *out, int max,
                      int64_t deadline)
 {
@@ -219,13 +278,17 @@ int real_poller_wait(const cafka_env *env, int poller, cafka_poll_event *out, in
     struct poller *p = object_of(poller);
     if (!p)
         return -EBADF;
-    int n = epoll_wait(p->epoll, seen, max < MAX ? max : MAX, timeout_until(env, deadline));
+    int n = epoll_wait(p->epoll, seen, max < MAX ? max : MAX, epoll_timeout(env, p, deadline));
     if (n < 0)
         return errno == EINTR ? 0 : -errno;
     int count = 0;
     for (int i = 0; i < n; i++) {
         if (seen[i].data.ptr == p)
             continue; /* a wake-up; its end is all that it says */
+        if (seen[i].data.ptr == &p->timer) {
+            p->timer_at = 0;
+            continue;
+        }
         unsigned events = 0;
         if (seen[i].events & EPOLLIN)
             events |= CAFKA_READABLE;

@@ -34,6 +34,7 @@ struct loop {
     int64_t now_ns;          /* as of this turn */
     struct mpsc_item *tasks; /* taken from posted, the oldest first */
     struct list slices;
+    struct list alarms;
     cafka_poll_event events[EVENTS_MAX];
     int event_at, event_count; /* being dispatched */
     struct wheel wheel;
@@ -58,7 +59,14 @@ static bool has_work(const struct loop *loop)
 /* When something of the loop's own is due (ns): 0 now, CAFKA_NEVER nothing is. */
 static int64_t next_due(const struct loop *loop)
 {
-    return has_work(loop) ? 0 : ms_to_ns(wheel_next_ms(&loop->wheel));
+    if (has_work(loop))
+        return 0;
+    int64_t due = ms_to_ns(wheel_next_ms(&loop->wheel));
+    for (const struct list *link = loop->alarms.next; link != &loop->alarms; link = link->next) {
+        const struct loop_alarm *alarm = list_item(link, struct loop_alarm, link);
+        due = alarm->at_ns < due ? alarm->at_ns : due;
+    }
+    return due;
 }
 
 static void fall_asleep(struct loop *loop, int64_t until)
@@ -120,6 +128,21 @@ static void run_slices(struct loop *loop)
     }
 }
 
+/* One that a ring sets for now or before rings in the next turn. */
+static void ring_alarms(struct loop *loop)
+{
+    struct list todo;
+    list_init(&todo);
+    list_splice_back(&todo, &loop->alarms);
+    for (struct list *link; (link = list_pop_front(&todo));) {
+        struct loop_alarm *alarm = list_item(link, struct loop_alarm, link);
+        if (alarm->at_ns <= loop->now_ns)
+            alarm->ring(alarm);
+        else
+            list_push_back(&loop->alarms, link);
+    }
+}
+
 static int turn(struct loop *loop, int64_t deadline)
 {
     const struct loop *outer = current;
@@ -130,6 +153,8 @@ static int turn(struct loop *loop, int64_t deadline)
     dispatch(loop, count);
     run_tasks(loop, TASKS_MAX);
     wheel_advance(&loop->wheel, loop->now_ns / NS_PER_MS);
+    if (!list_empty(&loop->alarms))
+        ring_alarms(loop);
     if (!list_empty(&loop->slices))
         run_slices(loop);
     current = outer;
@@ -183,6 +208,7 @@ int loop_new(struct loop **out, const cafka_env *env, enum loop_mode mode, cafka
     loop->mode = mode;
     atomic_init(&loop->refs, 1);
     list_init(&loop->slices);
+    list_init(&loop->alarms);
     loop->now_ns = env->now(env);
     wheel_init(&loop->wheel, loop->now_ns / NS_PER_MS);
 
@@ -347,6 +373,19 @@ void loop_timer_set(struct loop *loop, struct timer *timer, int64_t deadline_ms)
 void loop_timer_cancel(struct loop *loop, struct timer *timer)
 {
     wheel_cancel(&loop->wheel, timer);
+}
+
+void loop_alarm_set(struct loop *loop, struct loop_alarm *alarm, int64_t at_ns)
+{
+    list_remove(&alarm->link);
+    alarm->at_ns = at_ns;
+    list_push_back(&loop->alarms, &alarm->link);
+}
+
+void loop_alarm_cancel(struct loop *loop, struct loop_alarm *alarm)
+{
+    (void)loop;
+    list_remove(&alarm->link);
 }
 
 int loop_watch_start(struct loop *loop, struct loop_watch *watch, int handle, unsigned events,

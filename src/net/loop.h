@@ -85,6 +85,19 @@ void loop_slice_stop(struct loop *loop, struct loop_slice *slice);
 void loop_timer_set(struct loop *loop, struct timer *timer, int64_t deadline_ms);
 void loop_timer_cancel(struct loop *loop, struct timer *timer);
 
+/*
+ * An alarm rings once at a time in ns of loop_now_ns(), for waits that are shorter than a timer's
+ * millisecond. Every turn looks at all that are set, so there should be few. A wait costs the more
+ * the more often its end changes, so set one rarely rather than exactly.
+ */
+struct loop_alarm {
+    struct list link;
+    int64_t at_ns;
+    void (*ring)(struct loop_alarm *alarm);
+};
+void loop_alarm_set(struct loop *loop, struct loop_alarm *alarm, int64_t at_ns); /* again: moves it */
+void loop_alarm_cancel(struct loop *loop, struct loop_alarm *alarm); /* one not set, too */
+
 /* Readiness of a handle. The struct is the caller's; `ready` may change or stop any watch, its own too. */
 struct loop_watch {
     int handle;

@@ -9,6 +9,7 @@ enum {
     BLOCK_MAX =
         16384, /* bytes of batch in a usual block: a small file's worth, whatever batch.size is */
     BLOCK_MIN = 1024,
+    ANNOUNCED = 8,   /* records of a batch, without linger.ms */
     CODEC_GROWTH = 8 /* with a codec a batch grows to so many times batch.size, raw */
 };
 
@@ -193,6 +194,7 @@ struct producer_batch *partition_close_locked(struct accumulator *a, struct part
     batch->queued_blocks = p->open_blocks;
     atomic_store_explicit(&batch->state, PRODUCER_BATCH_SEALING, memory_order_relaxed);
     p->open = NULL;
+    p->announces = false;
     p->at = p->end = p->limit = p->hard_end = NULL;
     p->count = 0;
     return batch;
@@ -208,6 +210,15 @@ static int get_block(struct accumulator *a, size_t capacity, struct block **spar
         return CAFKA_OK;
     }
     return memory_pool_try(&a->pool, capacity, out);
+}
+
+/* Where the batch reaches batch.size, if that is in this block. */
+static uint8_t *soft_end(const struct accumulator *a, const struct partition *p)
+{
+    uint8_t *end = hard_end(a, p);
+    size_t bytes = partition_open_bytes_locked(p);
+    size_t rest = a->batch_size > bytes ? a->batch_size - bytes : 0;
+    return rest && rest < (size_t)(end - p->at) ? p->at + rest : end;
 }
 
 static int make_room(struct accumulator *a, struct partition *p, const struct append *append,
@@ -236,10 +247,9 @@ static int make_room(struct accumulator *a, struct partition *p, const struct ap
         open_batch(a, p, block, append->timestamp_ms, most > need ? most : need);
         outcome->opened = true;
         /* From batch.size on the batch may leave: have the record that passes it come here. */
-        size_t rest =
-            a->batch_size > RECORD_BATCH_OVERHEAD ? a->batch_size - RECORD_BATCH_OVERHEAD : 0;
-        if (rest >= need && rest < (size_t)(p->end - p->at))
-            p->end = p->at + rest;
+        uint8_t *end = soft_end(a, p);
+        if ((size_t)(end - p->at) >= need)
+            p->end = end;
     }
     return CAFKA_OK;
 }
@@ -266,6 +276,11 @@ int partition_append_locked(struct accumulator *a, struct partition *p, const st
         if (outcome->size)
             break;
         crossed = true;
+        if (p->announces) {
+            p->announces = false;
+            p->end = soft_end(a, p);
+            continue;
+        }
         if (p->open && p->end < hard_end(a, p)) {
             p->end =
                 hard_end(a, p); /* past batch.size: it may leave now, and may grow until it does */
@@ -274,6 +289,11 @@ int partition_append_locked(struct accumulator *a, struct partition *p, const st
         int rc = make_room(a, p, append, limit, spare, outcome, needed);
         if (rc)
             return rc;
+    }
+    if (crossed && !a->linger_ms && p->count <= ANNOUNCED) {
+        outcome->announced = true;
+        p->announces = true; /* the next one comes here too */
+        p->end = p->at;
     }
     if (crossed) {
         if (partition_open_bytes_locked(p) >= limit)

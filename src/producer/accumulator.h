@@ -36,6 +36,7 @@ struct partition {
     int64_t base_timestamp, max_timestamp;
     int32_t count;        /* records in the open batch */
     bool closing;         /* takes no records any more */
+    bool announces;       /* the next record takes the slow path, to be announced */
     size_t earlier_bytes; /* of the open batch, in blocks before the last */
     size_t told_bytes;    /* of the open batch, that the loop was told may leave */
     int open_blocks;      /* of the open batch */
@@ -112,6 +113,7 @@ struct append_outcome {
     bool opened;                    /* the partition had nothing: the loop must know by linger.ms */
     size_t grown;                   /* not 0: so many bytes more may leave now */
     int64_t created_ms;             /* of the open batch, with `opened` or `grown` */
+    bool announced;                 /* without linger.ms: it is one of the first of its batch */
     size_t size;                    /* bytes the record takes */
     struct producer_batch *batch;   /* that took the record; valid while the lock is held */
     int32_t index;                  /* of the record in it */

@@ -63,7 +63,7 @@ void send_follow_up(cafka_producer *producer, struct partition *p,
 {
     if (outcome->to_seal)
         accumulator_seal(&producer->accumulator, outcome->to_seal);
-    if (outcome->opened || outcome->grown || outcome->to_seal)
+    if (outcome->opened || outcome->announced || outcome->grown || outcome->to_seal)
         sender_tell(producer, p, outcome);
 }
 

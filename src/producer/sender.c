@@ -41,10 +41,17 @@ void sender_wake(struct sender *sender, int64_t by_ns)
 void sender_tell(cafka_producer *producer, struct partition *p, const struct append_outcome *outcome)
 {
     struct accumulator *a = &producer->accumulator;
-    accumulator_hand_over(a, p);
+    struct sender_broker *to = atomic_load_explicit(&p->broker, memory_order_acquire);
+    int64_t held_until_ns = to ? spacing_until_ns(&to->spacing) : 0;
+    bool news = outcome->opened || outcome->grown || outcome->to_seal;
+    if (news)
+        accumulator_hand_over(a, p);
+    else if (!held_until_ns)
+        return; /* merely announced: the loop knows of the batch */
     int64_t by_ns = (outcome->created_ms + a->linger_ms) * NS_PER_MS;
+    if (held_until_ns)
+        by_ns = spacing_noticed(&to->spacing, a->env->now(a->env));
     if (outcome->grown) {
-        struct sender_broker *to = atomic_load_explicit(&p->broker, memory_order_acquire);
         if (to && atomic_fetch_add_explicit(&to->unseen, outcome->grown, memory_order_relaxed) +
                           outcome->grown >=
                       atomic_load_explicit(&to->wake_bytes, memory_order_relaxed))
@@ -67,7 +74,9 @@ static struct sender_broker *broker_of(struct sender *sender, int32_t id)
         return NULL; /* as if the leader were not known: asked for again */
     b->broker = broker;
     b->sender = sender;
+    b->alarm.ring = sender_alarm_rang;
     list_init(&b->ready);
+    spacing_init(&b->spacing);
     list_push_back(&sender->brokers, &b->link);
     broker->user = b;
     return b;

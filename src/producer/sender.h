@@ -22,6 +22,7 @@
 #include <cafka/producer.h>
 
 #include "producer/accumulator.h"
+#include "producer/spacing.h"
 #include "protocol/messages/InitProducerId.h"
 #include "protocol/messages/Produce.h"
 
@@ -36,6 +37,8 @@ struct sender_broker {
     atomic_size_t unseen;     /* bytes that appenders told of since the loop looked */
     atomic_size_t wake_bytes; /* from so many unseen bytes on the loop wants to be woken */
     bool dirty;               /* pump it at the end of this turn */
+    struct spacing spacing;   /* without linger.ms */
+    struct loop_alarm alarm;  /* what is held back for it may leave */
 };
 
 struct produce_call {
@@ -140,6 +143,7 @@ void sender_route(struct sender *sender, struct partition *p);
 void sender_pump_dirty(struct sender *sender); /* send what became ready */
 /* This turn's share of compressing is used up. */
 bool sender_slice_is_over(const struct sender *sender);
+void sender_alarm_rang(struct loop_alarm *alarm); /* of a sender_broker */
 void sender_hook_writable(void *room, struct broker *broker, enum lane lane);
 void sender_hook_down(void *room, struct broker *broker, enum lane lane, const cafka_error *why);
 

@@ -203,6 +203,8 @@ static void stop(struct sender *sender)
     sender_id_stop(sender);
     loop_timer_cancel(loop, &sender->close_timer);
     struct list *link, *after;
+    list_each(link, after, &sender->brokers)
+        loop_alarm_cancel(loop, &list_item(link, struct sender_broker, link)->alarm);
     list_each(link, after, &sender->active)
     {
         struct partition *p = list_item(link, struct partition, active_link);

@@ -458,6 +458,60 @@ static void loops_thread_blocks_all_signals(void **state)
     env->event_close(env, job.done);
 }
 
+/* --- alarms --- */
+
+struct bell {
+    struct loop_alarm alarm;
+    struct loop *loop;
+    int64_t rang_ns;
+    int rings, again; /* … set again in its own ring */
+};
+
+static void ring(struct loop_alarm *alarm)
+{
+    struct bell *bell = container_of(alarm, struct bell, alarm);
+    bell->rang_ns = env->now(env);
+    bell->rings++;
+    if (bell->again-- > 0)
+        loop_alarm_set(bell->loop, alarm, bell->rang_ns);
+}
+
+static void alarms_ring_once_each_never_early_and_not_when_cancelled(void **state)
+{
+    (void)state;
+    struct loop *loop = new_loop(LOOP_EXTERNAL);
+    struct bell soon = {.alarm.ring = ring}, later = soon, never = soon;
+    int64_t now = env->now(env);
+    loop_alarm_set(loop, &later.alarm, now + 600000);
+    loop_alarm_set(loop, &soon.alarm, now + 5000000);
+    loop_alarm_set(loop, &soon.alarm, now + 200000); /* moved */
+    loop_alarm_set(loop, &never.alarm, now + 100000);
+    loop_alarm_cancel(loop, &never.alarm);
+    loop_alarm_cancel(loop, &never.alarm);
+    while (!later.rings)
+        assert_int_equal(loop_run(loop, 100, NULL), CAFKA_OK);
+    assert_int_equal(soon.rings, 1);
+    assert_int_equal(later.rings, 1);
+    assert_int_equal(never.rings, 0);
+    assert_true(soon.rang_ns >= now + 200000);
+    assert_true(later.rang_ns >= now + 600000);
+    loop_unref(loop);
+}
+
+static void alarm_set_for_now_in_its_ring_rings_in_the_next_turn(void **state)
+{
+    (void)state;
+    struct loop *loop = new_loop(LOOP_EXTERNAL);
+    struct bell bell = {.alarm.ring = ring, .loop = loop, .again = 2};
+    loop_alarm_set(loop, &bell.alarm, 1);
+    for (int turns = 1; turns <= 3; turns++) {
+        assert_int_equal(loop_run(loop, 100, NULL), CAFKA_OK);
+        assert_int_equal(bell.rings, turns);
+    }
+    assert_int_equal(loop_timeout_ms(loop), -1);
+    loop_unref(loop);
+}
+
 int main(void)
 {
     env = cafka_env_real();
@@ -476,6 +530,8 @@ int main(void)
         cmocka_unit_test(loop_can_not_be_run_inside_itself_or_beside_its_thread),
         cmocka_unit_test(signal_handler_may_wake_a_loop),
         cmocka_unit_test(loops_thread_blocks_all_signals),
+        cmocka_unit_test(alarms_ring_once_each_never_early_and_not_when_cancelled),
+        cmocka_unit_test(alarm_set_for_now_in_its_ring_rings_in_the_next_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
