@@ -314,6 +314,7 @@ static bool is_used_up(const struct fetch_reader *reader)
 
 bool reader_ready(struct fetch_reader *reader)
 {
+    reader_take_news(reader); /* what is under the cursor may be void */
     for (;;) {
         if (reader->chunk && is_stale(reader->chunk))
             end_chunk(reader);
