@@ -137,13 +137,31 @@ static uint8_t *hard_end(const struct accumulator *a, const struct partition *p)
     return end > p->at ? end : p->at;
 }
 
+/* Where the batch may leave, if that is in this block. */
+static uint8_t *soft_end(const struct accumulator *a, const struct partition *p)
+{
+    uint8_t *end = hard_end(a, p);
+    size_t bytes = partition_open_bytes_locked(p);
+    size_t rest = p->leaves_at > bytes ? p->leaves_at - bytes : 0;
+    return rest && rest < (size_t)(end - p->at) ? p->at + rest : end;
+}
+
+/* Records that are expected to become batch.size bytes. */
+static size_t leaves_at(const struct accumulator *a, const struct partition *p)
+{
+    if (a->codec == CODEC_NONE || !p->limits)
+        return a->batch_size;
+    size_t raw = batch_limits_raw(p->limits, a->batch_size), most = CODEC_GROWTH * a->batch_size;
+    return raw < most ? raw : most;
+}
+
 /* Records go into this block now, `rest` bytes of them at most. */
 static void enter_block(struct accumulator *a, struct partition *p, struct block *block, size_t rest)
 {
     p->at = block->data + block->begin + block->used;
     p->limit = block->data + block->capacity;
     p->hard_end = rest < (size_t)(p->limit - p->at) ? p->at + rest : p->limit;
-    p->end = hard_end(a, p);
+    p->end = soft_end(a, p);
     p->open_blocks++;
     atomic_fetch_add_explicit(&p->queued_blocks, 1, memory_order_relaxed);
 }
@@ -159,6 +177,7 @@ static void open_batch(struct accumulator *a, struct partition *p, struct block 
     p->base_timestamp = p->max_timestamp = timestamp;
     p->count = 0;
     p->earlier_bytes = p->told_bytes = 0;
+    p->leaves_at = leaves_at(a, p);
     p->open_blocks = 0;
     enter_block(a, p, block, rest);
 }
@@ -212,15 +231,6 @@ static int get_block(struct accumulator *a, size_t capacity, struct block **spar
     return memory_pool_try(&a->pool, capacity, out);
 }
 
-/* Where the batch reaches batch.size, if that is in this block. */
-static uint8_t *soft_end(const struct accumulator *a, const struct partition *p)
-{
-    uint8_t *end = hard_end(a, p);
-    size_t bytes = partition_open_bytes_locked(p);
-    size_t rest = a->batch_size > bytes ? a->batch_size - bytes : 0;
-    return rest && rest < (size_t)(end - p->at) ? p->at + rest : end;
-}
-
 static int make_room(struct accumulator *a, struct partition *p, const struct append *append,
                      size_t limit, struct block **spare, struct append_outcome *outcome,
                      size_t *needed)
@@ -246,19 +256,15 @@ static int make_room(struct accumulator *a, struct partition *p, const struct ap
         size_t most = limit > RECORD_BATCH_OVERHEAD ? limit - RECORD_BATCH_OVERHEAD : 0;
         open_batch(a, p, block, append->timestamp_ms, most > need ? most : need);
         outcome->opened = true;
-        /* From batch.size on the batch may leave: have the record that passes it come here. */
-        uint8_t *end = soft_end(a, p);
-        if ((size_t)(end - p->at) >= need)
-            p->end = end;
     }
     return CAFKA_OK;
 }
 
 /* The batch has become worth sending, or more so: the loop should hear of it. */
-static void note_growth(struct accumulator *a, struct partition *p, struct append_outcome *outcome)
+static void note_growth(struct partition *p, struct append_outcome *outcome)
 {
     size_t bytes = partition_open_bytes_locked(p);
-    if (bytes < a->batch_size)
+    if (bytes < p->leaves_at)
         return;
     outcome->grown += bytes - p->told_bytes;
     p->told_bytes = bytes;
@@ -298,7 +304,7 @@ int partition_append_locked(struct accumulator *a, struct partition *p, const st
     if (crossed) {
         if (partition_open_bytes_locked(p) >= limit)
             p->end = p->hard_end = p->at; /* a first record that is as large as a batch may be */
-        note_growth(a, p, outcome);
+        note_growth(p, outcome);
     }
     outcome->batch = p->open;
     outcome->index = p->count - 1;
@@ -335,7 +341,10 @@ void accumulator_sealer_put(struct accumulator *a, struct sealer *sealer)
 void accumulator_seal(struct accumulator *a, struct producer_batch *batch)
 {
     struct sealer *sealer = accumulator_sealer_get(a);
-    producer_batch_seal(batch, sealer, &a->pool);
+    struct batch_limits *limits = batch->partition->limits;
+    size_t raw = producer_batch_seal(batch, sealer, &a->pool);
+    if (sealer && limits)
+        batch_limits_observed(limits, raw, batch->size - RECORD_BATCH_OVERHEAD);
     accumulator_sealer_put(a, sealer);
 }
 
@@ -362,6 +371,7 @@ void partition_collect(struct partition *p, struct partition_state *out)
     pthread_mutex_lock(&p->mu);
     list_splice_back(&p->queue, &p->closed);
     out->open_bytes = partition_open_bytes_locked(p);
+    out->full = p->open && out->open_bytes >= p->leaves_at;
     out->open_created_ms = p->open ? p->open->created_ms : 0;
     pthread_mutex_unlock(&p->mu);
 }

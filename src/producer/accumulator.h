@@ -20,6 +20,7 @@
 
 #include <cafka/record.h>
 
+#include "producer/batch_limits.h"
 #include "producer/idempotence.h"
 #include "producer/producer_batch.h"
 #include "util/mpsc.h"
@@ -38,6 +39,7 @@ struct partition {
     bool closing;         /* takes no records any more */
     bool announces;       /* the next record takes the slow path, to be announced */
     size_t earlier_bytes; /* of the open batch, in blocks before the last */
+    size_t leaves_at;     /* bytes from which the open batch may leave: batch.size, compressed */
     size_t told_bytes;    /* of the open batch, that the loop was told may leave */
     int open_blocks;      /* of the open batch */
     int64_t sticky_bytes; /* appended since the sticky partitioner came here */
@@ -52,6 +54,7 @@ struct partition {
 
     /* fixed */
     struct cafka_topic *topic;
+    struct batch_limits *limits; /* of the topic; NULL: none */
     int32_t index;
 
     /* the loop's: sender.c */
@@ -80,7 +83,7 @@ struct partition {
 struct accumulator {
     const cafka_env *env;
     struct memory_pool pool;
-    size_t batch_size; /* bytes from which a batch may leave */
+    size_t batch_size; /* bytes from which a batch may leave, once it is compressed */
     size_t record_max; /* key, value and headers of a record together */
     size_t batch_max;  /* bytes to which an open batch may grow (raw, header included) */
     bool slots;        /* keep opaques */
@@ -189,6 +192,7 @@ void partition_received(struct partition *p);
  */
 struct partition_state {
     size_t open_bytes; /* 0: no open batch */
+    bool full;         /* it may leave */
     int64_t open_created_ms;
 };
 void partition_collect(struct partition *p, struct partition_state *out);

@@ -165,8 +165,8 @@ static size_t records_size_of(const struct producer_batch *batch)
     return size - RECORD_BATCH_OVERHEAD;
 }
 
-void producer_batch_seal(struct producer_batch *batch, struct sealer *sealer,
-                         struct memory_pool *pool)
+size_t producer_batch_seal(struct producer_batch *batch, struct sealer *sealer,
+                           struct memory_pool *pool)
 {
     size_t plain_size = records_size_of(batch), size = plain_size;
     batch->codec = CODEC_NONE;
@@ -188,7 +188,9 @@ void producer_batch_seal(struct producer_batch *batch, struct sealer *sealer,
     }
     batch->records_crc = crc;
     batch->size = size + RECORD_BATCH_OVERHEAD;
+    batch->raw_size = plain_size;
     atomic_store_explicit(&batch->state, PRODUCER_BATCH_SEALED, memory_order_release);
+    return plain_size;
 }
 
 void producer_batch_sum_block(const struct producer_batch *batch, struct block *block)
@@ -352,7 +354,7 @@ int producer_batch_split(struct producer_batch *batch, size_t limit,
             list_remove(link);
             producer_batch_release(child, pool);
         } else {
-            producer_batch_seal(child, sealer, pool);
+            (void)producer_batch_seal(child, sealer, pool);
         }
     }
     buffer_fini(&whole);

@@ -55,6 +55,7 @@ struct producer_batch {
     int64_t base_timestamp, max_timestamp;
     int64_t created_ms; /* clock of loop_now_ms() */
     size_t size;        /* after sealing: on the wire, header and all */
+    size_t raw_size;    /* after sealing: of the records before compression */
     int piece_count;    /* after sealing: blocks that have bytes to send */
     uint32_t records_crc;
     int queued_blocks;  /* of partition->queued_blocks that are its own */
@@ -120,10 +121,10 @@ void sealer_free(struct sealer *sealer); /* takes NULL */
 /*
  * Compress the records in place, if that makes them smaller, and sum them up. Cannot fail: without
  * memory for compressing the records stay plain. sealer NULL: plain. The state becomes SEALED.
- * Blocks that are empty afterwards go back to the pool.
+ * Blocks that are empty afterwards go back to the pool. Returns what the records took before.
  */
-void producer_batch_seal(struct producer_batch *batch, struct sealer *sealer,
-                         struct memory_pool *pool);
+size_t producer_batch_seal(struct producer_batch *batch, struct sealer *sealer,
+                           struct memory_pool *pool);
 
 /*
  * Sum up a block that is full while it is still in the cache of who filled it; sealing then need

@@ -14,8 +14,8 @@ int64_t patience_deadline(cafka_producer *producer, struct patience *patience)
 
 static __attribute__((noinline)) int put_slowly(cafka_producer *producer, cafka_topic *topic,
                                                 const cafka_record *r, struct append *append,
-                                                struct patience *patience,
-                                                struct partition *chosen, cafka_error *err)
+                                                struct patience *patience, struct partition *chosen,
+                                                cafka_error *err)
 {
     struct slow_send way = {.producer = producer,
                             .topic = topic,

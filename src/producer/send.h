@@ -156,9 +156,9 @@ struct slow_send {
     struct append *append; /* its timestamp moves on with the time waited */
     struct patience *patience;
     struct send_waiter *waiter; /* NULL: nobody waits for the record */
-    struct partition *chosen;   /* for good; NULL: to be chosen, or sticky and so to be asked again */
-    struct block *spare;        /* that was waited for */
-    size_t needed;              /* capacity of the block to wait for */
+    struct partition *chosen; /* for good; NULL: to be chosen, or sticky and so to be asked again */
+    struct block *spare;      /* that was waited for */
+    size_t needed;            /* capacity of the block to wait for */
 };
 /* Whatever is not a plain append: metadata, a new block or batch, a full pool, waiters, the end. */
 int send_slowly(struct slow_send *s, cafka_error *err);

@@ -5,8 +5,11 @@
 
 size_t send_growth_limit(cafka_producer *producer, cafka_topic *topic)
 {
-    size_t limit = atomic_load_explicit(&topic->batch_limit, memory_order_relaxed);
-    return limit < producer->accumulator.batch_max ? limit : producer->accumulator.batch_max;
+    const struct accumulator *a = &producer->accumulator;
+    size_t limit = batch_limits_wire(&topic->limits);
+    if (limit != SIZE_MAX && a->codec != CODEC_NONE)
+        limit = batch_limits_raw(&topic->limits, limit);
+    return limit < a->batch_max ? limit : a->batch_max;
 }
 
 static int no_memory(cafka_producer *producer, cafka_topic *topic, int rc, cafka_error *err)

@@ -214,7 +214,7 @@ void sender_refresh(struct sender *sender, struct partition *p)
         cancel_timer(sender, &p->timer);
     else
         set_timer(sender, &p->timer, linger_over_ms);
-    if (!p->due && !front && state.open_bytes < sender->producer->accumulator.batch_size) {
+    if (!p->due && !front && !state.full) {
         sender_leave_lists(p);
         return;
     }

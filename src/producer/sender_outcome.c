@@ -112,6 +112,8 @@ static void apply_success(struct sender *sender, struct producer_batch *batch,
     p->confirmed_epoch = known ? known->leader_epoch : -1;
     p->failures = 0;
     p->told_error = 0;
+    batch_limits_taken(&p->topic->limits, batch->size, sender->producer->accumulator.batch_max,
+                       sender_now_ms(sender));
     if (batch->finished)
         return; /* it came too late: the batch was given up before, but now we know */
     batch->base_offset = outcome->base_offset;

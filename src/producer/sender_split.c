@@ -44,26 +44,13 @@ static void move_waiters(struct producer_batch *batch, struct list *children)
     }
 }
 
-/*
- * The topic takes less than we thought. The limit that is learned is for all its batches; it is
- * halved until the topic is content, since a broker does not say what it takes.
- */
-static size_t learn_limit(struct sender *sender, struct producer_batch *batch)
-{
-    atomic_size_t *limit = &batch->partition->topic->batch_limit;
-    size_t half = batch->size / 2, batch_size = sender->producer->accumulator.batch_size;
-    size_t learned = batch->size > 2 * batch_size ? (half > batch_size ? half : batch_size) : half;
-    if (learned < atomic_load(limit))
-        atomic_store(limit, learned);
-    return learned;
-}
-
 void sender_apply_split(struct sender *sender, struct producer_batch *batch,
                         const struct outcome *outcome)
 {
     struct partition *p = batch->partition;
     struct accumulator *a = &sender->producer->accumulator;
-    size_t limit = learn_limit(sender, batch);
+    size_t limit = batch_limits_refused(&p->topic->limits, batch->size, batch->raw_size,
+                                        a->batch_size, sender_now_ms(sender));
     struct sealer *sealer = accumulator_sealer_get(a);
     struct list children;
     cafka_error why = {0};

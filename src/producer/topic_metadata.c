@@ -106,6 +106,7 @@ static bool make_partitions(cafka_topic *topic, int32_t count)
             mem_free(p);
             return false;
         }
+        p->limits = &topic->limits;
         p->closing = topic->producer->sender.refusing;
         topic->all[topic->all_count++] = p;
     }
@@ -170,6 +171,8 @@ void topic_changed(cafka_topic *topic, unsigned what)
     note_error(topic, &error);
     topic_wake(topic);
 
+    if (what & METADATA_RECREATED)
+        batch_limits_init(&topic->limits);
     for (int32_t i = 0; i < topic->all_count; i++) {
         struct partition *p = topic->all[i];
         if (what & METADATA_RECREATED)

@@ -150,7 +150,7 @@ static int topic_new(cafka_topic **out, cafka_producer *producer, const char *na
     topic->register_task.run = register_topic;
     topic_watch_init(topic);
     list_init(&topic->waiters);
-    atomic_init(&topic->batch_limit, SIZE_MAX);
+    batch_limits_init(&topic->limits);
     rng_seed(&topic->rng, producer->client.env->random(producer->client.env));
     *out = topic;
     return CAFKA_OK;

@@ -49,7 +49,7 @@ struct cafka_topic {
     _Atomic(struct partition_set *) set; /* NULL: not known yet */
     _Atomic(struct partition *) sticky;  /* where records without a key go now; NULL: choose */
     atomic_uint turn;                    /* of the round robin */
-    atomic_size_t batch_limit;           /* that the broker was seen to take; SIZE_MAX: not known */
+    struct batch_limits limits;          /* of its batches */
 
     pthread_mutex_t mu; /* guards what follows */
     bool mu_made;
