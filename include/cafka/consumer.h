@@ -149,6 +149,39 @@ CAFKA_API int cafka_consumer_poll(cafka_consumer *consumer, int64_t timeout_ms, 
  */
 CAFKA_API int cafka_fetch_next(cafka_fetch *fetch, cafka_record_view *out, cafka_error *err);
 
+/*
+ * As many of the next records as there is room for, in one call: consecutive ones of one partition,
+ * so that going through a fetch by this goes through it partition by partition (which may come
+ * again, with later records). Fewer than there is room for does not mean the end.
+ *
+ *     cafka_record_view views[100];
+ *     while (!(rc = cafka_fetch_next_batch(fetch, views, 100, &count, &err)))
+ *         work_on(views[0].topic, views[0].partition, views, count);
+ *
+ * CAFKA_OK: *count is 1 or more. CAFKA_END, or the error of one partition, as cafka_fetch_next():
+ * *count is 0, and views[0] names the place of the error. Objects that deserializers make of all
+ * these records live until the next call.
+ *
+ * Thread: the polling one.
+ */
+CAFKA_API int cafka_fetch_next_batch(cafka_fetch *fetch, cafka_record_view *views, size_t room,
+                                     size_t *count, cafka_error *err);
+
+/*
+ * How many records the fetch can still hand out: max.poll.records at most, and 0 once another poll
+ * has begun. Told by the headers of batches, so no record is decoded for it: fewer may come
+ * where the log is compacted, an interceptor drops some, or an error is met; more may come, as they
+ * arrive. Thread: the polling one.
+ */
+CAFKA_API size_t cafka_fetch_count(const cafka_fetch *fetch);
+
+/*
+ * Bytes of memory that the fetch holds, so that its views stay valid: whole answers and inflated
+ * batches, which count in fetch.buffer.memory until the last that holds them lets go. It grows as
+ * records are handed out. Thread: the polling one.
+ */
+CAFKA_API size_t cafka_fetch_bytes(const cafka_fetch *fetch);
+
 /* Give the records back. Views become invalid unless a reference holds their memory. Takes NULL. Any thread. */
 CAFKA_API void cafka_fetch_free(cafka_fetch *fetch);
 
@@ -156,12 +189,24 @@ CAFKA_API void cafka_fetch_free(cafka_fetch *fetch);
 CAFKA_API cafka_fetch *cafka_fetch_ref(cafka_fetch *fetch);
 
 /*
- * Hold the memory of one record (what arrived with it in one batch or answer), beyond its fetch and
- * even beyond the consumer. It counts in fetch.buffer.memory until cafka_record_unref(). Any thread.
+ * Hold the memory of one record (the batch it was inflated with, or the answer it arrived in, and
+ * nothing else of its fetch), beyond the fetch and even beyond the consumer. All of it counts in
+ * fetch.buffer.memory until cafka_record_unref(), on any thread, so what is to be kept for long is
+ * better copied. NULL of a copy, or of a view that names the place of an error: nothing is to hold.
  */
 typedef struct cafka_record_memory cafka_record_memory;
 CAFKA_API cafka_record_memory *cafka_record_ref(const cafka_record_view *view);
 CAFKA_API void cafka_record_unref(cafka_record_memory *memory); /* takes NULL */
+
+/*
+ * A record of the caller's own: key, value, headers and topic are copied, in one allocation, and
+ * what was null is null. It depends on nothing, counts in no budget, and is read like any view. Of
+ * an object that a deserializer made only the key_size or value_size bytes that the view points to are
+ * copied. Errors: CAFKA_ERR_MEMORY, CAFKA_ERR_ARGUMENT. Any thread.
+ */
+CAFKA_API int cafka_record_copy(cafka_record_view **out, const cafka_record_view *view,
+                                cafka_error *err);
+CAFKA_API void cafka_record_copy_free(cafka_record_view *copy); /* takes NULL; not for other views */
 
 /* Header number `index` of all (name NULL) or of those with this name; CAFKA_END: there is none. Any thread. */
 CAFKA_API int cafka_record_view_header(const cafka_record_view *view, const char *name,

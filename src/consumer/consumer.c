@@ -240,6 +240,9 @@ static int open_parts(cafka_consumer *consumer, cafka_error *err)
     if (!rc)
         rc = reader_new(&consumer->reader, settings->client.env, consumer->budget,
                         (size_t)settings->fetch_max_inflated_batch_bytes, &events, consumer, err);
+    if (!rc)
+        rc = reader_hooks_init(&consumer->reader->hooks, client_plugins(&settings->client),
+                               (struct log){&settings->client.log_sink, "consumer"}, err);
     if (rc)
         return rc;
     struct client_options options = {.settings = &settings->client,
@@ -410,6 +413,8 @@ void cafka_consumer_free(cafka_consumer *consumer)
     if (consumer->budget)
         fetch_budget_detach(consumer->budget);
     fetch_budget_unref(consumer->budget);
+    if (consumer->opened)
+        plugins_close_consumer(client_plugins(&consumer->settings.client));
     consumer_settings_fini(&consumer->settings);
     pthread_mutex_destroy(&consumer->mu);
     mem_free(consumer);
@@ -430,7 +435,6 @@ static int poll_until(cafka_consumer *consumer, int64_t deadline, cafka_fetch **
                       cafka_error *err)
 {
     struct fetch_reader *reader = consumer->reader;
-    reader->moved = false;
     bool ready = reader_ready(reader);
     /* Was it there before this call? If not, coming to the end is news too. */
     bool was_at_end = !ready && !reader->moved && consumer_lag(consumer) == 0;
@@ -461,7 +465,7 @@ int cafka_consumer_poll(cafka_consumer *consumer, int64_t timeout_ms, cafka_fetc
         return error_set(err, CAFKA_ERR_ARGUMENT, "poll needs a place for the fetch");
     }
     *out = NULL;
-    consumer->reader->poll++;
+    reader_begin_poll(consumer->reader);
     rc = dispatch(consumer, err);
     if (!rc && take_wakeup(consumer))
         rc = woken(err);

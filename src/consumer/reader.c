@@ -1,5 +1,6 @@
 /*
- * reader.c - see reader.h.
+ * reader.c - see reader.h: the cursor, from chunk to batch. The fetches that move it are in
+ * reader_fetch.c, what the application's own functions make of a record in reader_hooks.c.
  */
 #include "consumer/reader.h"
 
@@ -7,19 +8,6 @@
 
 #include "consumer/batch_marks.h"
 #include "util/alloc.h"
-
-/* Memory that a fetch keeps alive. The first few need no allocation. */
-enum { PINS_INSIDE = 8 };
-
-struct cafka_fetch {
-    struct mpsc_item link; /* first */
-    atomic_uint refs;
-    struct fetch_reader *reader; /* a reference */
-    uint64_t poll;
-    int32_t left; /* records that it may still hand out */
-    struct fetch_memory **pins, *inside[PINS_INSIDE];
-    size_t pin_count, pin_capacity;
-};
 
 /* --- life of the reader --- */
 
@@ -48,6 +36,7 @@ int reader_new(struct fetch_reader **out, const cafka_env *env, struct fetch_bud
 static void end_batch(struct fetch_reader *reader)
 {
     reader->in_batch = false;
+    reader->current = reader->plain = NULL;
     fetch_memory_unref(reader->inflated);
     reader->inflated = NULL;
 }
@@ -62,14 +51,22 @@ static void drop_chunk(struct fetch_reader *reader, struct chunk *chunk)
         reader->events.made_room(reader->owner);
 }
 
-static void end_chunk(struct fetch_reader *reader)
+void reader_end_chunk(struct fetch_reader *reader)
 {
     end_batch(reader);
     if (!reader->chunk)
         return;
     struct chunk *chunk = reader->chunk;
     reader->chunk = NULL;
+    reader->moves++;
     drop_chunk(reader, chunk);
+}
+
+void reader_begin_poll(struct fetch_reader *reader)
+{
+    reader->poll++;
+    reader->current = reader->plain = NULL;
+    reader->moved = false;
 }
 
 void reader_detach(struct fetch_reader *reader)
@@ -78,28 +75,18 @@ void reader_detach(struct fetch_reader *reader)
     if (reader->chunk)
         fetch_queue_recycle(&reader->queue, reader->chunk);
     reader->chunk = NULL;
-    reader->poll++;
+    reader->moves++;
+    reader_begin_poll(reader);
     reader->owner = NULL;
     fetch_queue_fini(&reader->queue);
-}
-
-static void free_fetch_memory(struct mpsc_item *item)
-{
-    while (item) {
-        cafka_fetch *fetch = container_of(item, cafka_fetch, link);
-        item = item->next;
-        if (fetch->pins != fetch->inside)
-            mem_free(fetch->pins);
-        mem_free(fetch);
-    }
 }
 
 void reader_unref(struct fetch_reader *reader)
 {
     if (!reader || atomic_fetch_sub_explicit(&reader->refs, 1, memory_order_acq_rel) > 1)
         return;
-    free_fetch_memory(mpsc_take_all(&reader->free_fetches));
-    free_fetch_memory(reader->spare_fetches);
+    reader_free_fetches(reader);
+    reader_hooks_fini(&reader->hooks);
     decompressor_free(reader->decompressor);
     fetch_queue_fini(&reader->queue);
     fetch_budget_unref(reader->budget);
@@ -157,6 +144,7 @@ static bool next_chunk(struct fetch_reader *reader)
             drop_chunk(reader, chunk);
         } else {
             reader->chunk = chunk;
+            reader->moves++;
             return true;
         }
     }
@@ -169,7 +157,7 @@ void reader_leave(struct fetch_reader *reader, struct consumer_partition *p)
     if (!chunk || chunk->partition != p)
         return;
     if (is_stale(chunk) || chunk->kind != CHUNK_DATA) {
-        end_chunk(reader);
+        reader_end_chunk(reader);
         return;
     }
     /* Paused in the middle: the batch is opened again later; what was read of it is below the position. */
@@ -179,6 +167,7 @@ void reader_leave(struct fetch_reader *reader, struct consumer_partition *p)
     if (!p->app.aside_last)
         p->app.aside_last = chunk;
     reader->chunk = NULL;
+    reader->moves++;
 }
 
 void reader_resume(struct fetch_reader *reader, struct consumer_partition *p)
@@ -199,14 +188,13 @@ void reader_drop_aside(struct fetch_reader *reader, struct consumer_partition *p
 
 /* --- batches --- */
 
-/* Why the partition can't be read on; it is fetched again after a while. */
-static int fail_partition(struct fetch_reader *reader, int code, const char *what, cafka_error *err)
+int reader_fail(struct fetch_reader *reader, int code, const char *what, cafka_error *err)
 {
     struct consumer_partition *p = reader->chunk->partition;
     error_set(err, code, "reading %s-%d at offset %lld: %s; seek past it to go on", p->topic,
               p->partition, (long long)p->app.position, what);
     reader->events.failed(reader->owner, p); /* raises the generation */
-    end_chunk(reader);
+    reader_end_chunk(reader);
     return code;
 }
 
@@ -238,17 +226,21 @@ static int open_batch(struct fetch_reader *reader, struct bytes batch, cafka_err
         rc = batch_open(batch, &reader->batch, NULL, 0, NULL, &reader->records, &why);
     if (rc) {
         end_batch(reader);
-        return fail_partition(reader, rc, why.message, err);
+        return reader_fail(reader, rc, why.message, err);
     }
     reader->in_batch = true;
     return CAFKA_OK;
 }
 
-/* Is the batch under the cursor to be handed out? Reads the mark that the loop left (batch_marks.h). */
-static bool is_wanted(const struct batch_slice *slice, const struct batch_header *h,
-                      int64_t position)
+static bool is_corrupt(const struct batch_header *h)
 {
-    if (slice->magic == BATCH_MAGIC && h->crc == BATCH_SKIP)
+    return h->magic == BATCH_MAGIC && h->crc == BATCH_CORRUPT;
+}
+
+/* Is the batch to be handed out? Reads the mark that the loop left (batch_marks.h). */
+static bool is_wanted(const struct batch_header *h, int64_t position)
+{
+    if (h->magic == BATCH_MAGIC && h->crc == BATCH_SKIP)
         return false;
     return batch_last_offset(h) >= position;
 }
@@ -263,11 +255,7 @@ static void pass_over(struct fetch_reader *reader, struct consumer_partition *p,
     reader->moved = true;
 }
 
-/*
- * Go to the next batch to hand out. CAFKA_OK: records can be read. CAFKA_END: the chunk is used
- * up, and let go. Else the partition's error.
- */
-static int open_next_batch(struct fetch_reader *reader, cafka_error *err)
+int reader_open_batch(struct fetch_reader *reader, cafka_error *err)
 {
     struct chunk *chunk = reader->chunk;
     struct consumer_partition *p = chunk->partition;
@@ -276,16 +264,16 @@ static int open_next_batch(struct fetch_reader *reader, cafka_error *err)
         struct bytes before = chunk->batches;
         int rc = batch_walk_next(&chunk->batches, &slice, NULL);
         if (rc == CAFKA_END) {
-            end_chunk(reader);
+            reader_end_chunk(reader);
             return CAFKA_END;
         }
         if (rc || batch_header_read(slice.bytes, &reader->batch, NULL) ||
-            (slice.magic == BATCH_MAGIC && reader->batch.crc == BATCH_CORRUPT)) {
+            is_corrupt(&reader->batch)) {
             chunk->batches = before;
-            return fail_partition(reader, CAFKA_ERR_CORRUPT,
-                                  "the batch there is corrupt (CRC or length)", err);
+            return reader_fail(reader, CAFKA_ERR_CORRUPT,
+                               "the batch there is corrupt (CRC or length)", err);
         }
-        if (is_wanted(&slice, &reader->batch, p->app.position)) {
+        if (is_wanted(&reader->batch, p->app.position)) {
             /* Kept at this batch until it is read, so that a pause in its middle can come back to it. */
             chunk->batches = before;
             return open_batch(reader, slice.bytes, err);
@@ -294,8 +282,7 @@ static int open_next_batch(struct fetch_reader *reader, cafka_error *err)
     }
 }
 
-/* All records of the batch are handed out: go behind it. */
-static void finish_batch(struct fetch_reader *reader)
+void reader_finish_batch(struct fetch_reader *reader)
 {
     assert(reader->chunk);
     struct consumer_partition *p = reader->chunk->partition;
@@ -317,9 +304,9 @@ bool reader_ready(struct fetch_reader *reader)
     reader_take_news(reader); /* what is under the cursor may be void */
     for (;;) {
         if (reader->chunk && is_stale(reader->chunk))
-            end_chunk(reader);
+            reader_end_chunk(reader);
         if (reader->in_batch && is_used_up(reader))
-            finish_batch(reader);
+            reader_finish_batch(reader);
         if (!reader->chunk && !next_chunk(reader))
             return false;
         if (reader->in_batch || reader->chunk->kind == CHUNK_ERROR)
@@ -331,229 +318,50 @@ bool reader_ready(struct fetch_reader *reader)
         int64_t position = chunk->partition->app.position;
         /* Only to see whether there is anything: opening is left to who asks for the record. */
         if (!batch_walk_next(&rest, &slice, NULL) && !batch_header_read(slice.bytes, &h, NULL) &&
-            !is_wanted(&slice, &h, position)) {
+            !is_corrupt(&h) && !is_wanted(&h, position)) {
             pass_over(reader, chunk->partition, &h);
             chunk->batches = rest;
         } else if (!chunk->batches.size) {
-            end_chunk(reader);
+            reader_end_chunk(reader);
         } else {
             return true;
         }
     }
 }
 
-/* --- fetches --- */
+/* --- how much there is --- */
 
-static cafka_fetch *fetch_new(struct fetch_reader *reader)
+/* Records of a batch from the position on; more than there are where compaction took some before it. */
+static size_t records_of(const struct batch_header *h, int64_t position)
 {
-    if (!reader->spare_fetches)
-        reader->spare_fetches = mpsc_take_all(&reader->free_fetches);
-    cafka_fetch *fetch;
-    if (reader->spare_fetches) {
-        fetch = container_of(reader->spare_fetches, cafka_fetch, link);
-        reader->spare_fetches = fetch->link.next;
-        return fetch;
-    }
-    fetch = mem_zalloc(sizeof *fetch);
-    if (!fetch)
-        return NULL;
-    fetch->pins = fetch->inside;
-    fetch->pin_capacity = PINS_INSIDE;
-    return fetch;
+    if (!is_wanted(h, position))
+        return 0;
+    int64_t from = position > h->base_offset ? position : h->base_offset;
+    int64_t offsets = batch_last_offset(h) - from + 1;
+    bool counted = h->magic == BATCH_MAGIC && h->record_count >= 0;
+    return (size_t)(counted && h->record_count < offsets ? h->record_count : offsets);
 }
 
-int reader_begin_fetch(struct fetch_reader *reader, int32_t max_records, cafka_fetch **out,
-                       cafka_error *err)
+static size_t records_of_chunk(const struct chunk *chunk, size_t enough)
 {
-    cafka_fetch *fetch = fetch_new(reader);
-    if (!fetch)
-        return error_set(err, CAFKA_ERR_MEMORY, "no memory for a fetch");
-    atomic_init(&fetch->refs, 1);
-    fetch->reader = reader;
-    atomic_fetch_add_explicit(&reader->refs, 1, memory_order_relaxed);
-    fetch->poll = reader->poll;
-    fetch->left = max_records;
-    *out = fetch;
-    return CAFKA_OK;
+    struct bytes rest = chunk->batches;
+    struct batch_slice slice;
+    struct batch_header h;
+    size_t count = 0;
+    if (chunk->kind != CHUNK_DATA || is_stale(chunk) || chunk->partition->app.paused)
+        return 0;
+    while (count < enough && !batch_walk_next(&rest, &slice, NULL) &&
+           !batch_header_read(slice.bytes, &h, NULL) && !is_corrupt(&h))
+        count += records_of(&h, chunk->partition->app.position);
+    return count;
 }
 
-/* Keep the memory of the record under the cursor alive with this fetch. */
-static int pin(cafka_fetch *fetch, struct fetch_memory *memory, cafka_error *err)
+size_t reader_count(struct fetch_reader *reader, size_t enough)
 {
-    if (fetch->pin_count && fetch->pins[fetch->pin_count - 1] == memory)
-        return CAFKA_OK;
-    if (fetch->pin_count == fetch->pin_capacity) {
-        size_t capacity = fetch->pin_capacity * 2;
-        struct fetch_memory **old = fetch->pins == fetch->inside ? NULL : fetch->pins;
-        struct fetch_memory **grown = mem_recalloc(old, capacity, sizeof(struct fetch_memory *));
-        if (!grown)
-            return error_set(err, CAFKA_ERR_MEMORY, "no memory for a fetch");
-        if (!old)
-            memcpy(grown, fetch->inside, sizeof fetch->inside);
-        fetch->pins = grown;
-        fetch->pin_capacity = capacity;
-    }
-    fetch->pins[fetch->pin_count++] = fetch_memory_ref(memory);
-    return CAFKA_OK;
-}
-
-static struct fetch_memory *memory_under_cursor(const struct fetch_reader *reader)
-{
-    return reader->inflated ? reader->inflated : reader->chunk->memory;
-}
-
-static int take_error(struct fetch_reader *reader, cafka_error *err)
-{
-    int code = reader->chunk->error->code;
-    if (err)
-        *err = *reader->chunk->error;
-    end_chunk(reader);
-    return code;
-}
-
-static void name_place(const struct consumer_partition *p, cafka_record_view *out)
-{
-    *out = (cafka_record_view){.topic = p->topic,
-                               .partition = p->partition,
-                               .offset = p->app.position,
-                               .timestamp_ms = -1,
-                               .leader_epoch = -1};
-}
-
-static inline uint8_t timestamp_type(const struct batch_header *h)
-{
-    if (h->magic == 0)
-        return CAFKA_TIMESTAMP_NONE;
-    return h->attributes & BATCH_LOG_APPEND_TIME ? CAFKA_TIMESTAMP_LOG_APPEND_TIME
-                                                 : CAFKA_TIMESTAMP_CREATE_TIME;
-}
-
-static inline void fill_view(const struct fetch_reader *reader, const struct record_view *record,
-                             cafka_record_view *out)
-{
-    const struct consumer_partition *p = reader->chunk->partition;
-    out->key = record->key.data;
-    out->value = record->value.data;
-    out->headers = record->headers.data;
-    out->topic = p->topic;
-    out->memory = memory_under_cursor(reader);
-    out->offset = record->offset;
-    out->timestamp_ms = record->timestamp;
-    out->key_size = (uint32_t)record->key.size;
-    out->value_size = (uint32_t)record->value.size;
-    out->headers_size = (uint32_t)record->headers.size;
-    out->partition = p->partition;
-    out->leader_epoch = reader->batch.leader_epoch;
-    out->timestamp_type = timestamp_type(&reader->batch);
-}
-
-/* The way that is not taken for every record: a new batch, a new chunk, an error, the end. */
-static int enter_next_batch(cafka_fetch *fetch, cafka_record_view *out, cafka_error *err)
-{
-    struct fetch_reader *reader = fetch->reader;
-    for (;;) {
-        if (!reader_ready(reader))
-            return CAFKA_END;
-        if (!reader->in_batch) {
-            name_place(reader->chunk->partition, out);
-            if (reader->chunk->kind == CHUNK_ERROR)
-                return take_error(reader, err);
-            int rc = open_next_batch(reader, err);
-            if (rc == CAFKA_END)
-                continue;
-            if (rc)
-                return rc;
-        }
-        int rc = pin(fetch, memory_under_cursor(reader), err);
-        if (rc)
-            return rc;
-        return CAFKA_OK;
-    }
-}
-
-int cafka_fetch_next(cafka_fetch *fetch, cafka_record_view *out, cafka_error *err)
-{
-    if (!fetch)
-        return CAFKA_END;
-    struct fetch_reader *reader = fetch->reader;
-    struct record_view record;
-    error_clear(err);
-    if (!out)
-        return error_set(err, CAFKA_ERR_ARGUMENT, "a record needs a place to go to");
-    if (fetch->poll != reader->poll || !fetch->left)
-        return CAFKA_END;
-    for (;;) {
-        if (!reader->in_batch || !fetch->pin_count ||
-            fetch->pins[fetch->pin_count - 1] != memory_under_cursor(reader)) {
-            int rc = enter_next_batch(fetch, out, err);
-            if (rc)
-                return rc;
-        }
-        struct consumer_partition *p = reader->chunk->partition;
-        int rc = record_iter_next(&reader->records, &record, NULL);
-        if (rc == CAFKA_OK) {
-            if (record.offset < p->app.position || record.offset == INT64_MAX)
-                continue; /* of the last one no position behind it can be said; no log has it */
-            fill_view(reader, &record, out);
-            p->app.position = record.offset + 1;
-            fetch->left--;
-            return CAFKA_OK;
-        }
-        if (rc != CAFKA_END) {
-            cafka_error why = {0};
-            (void)record_iter_next(&reader->records, &record,
-                                   &why); /* the same again, with its reason */
-            name_place(p, out);
-            return fail_partition(reader, rc, why.message, err);
-        }
-        finish_batch(reader);
-    }
-}
-
-cafka_fetch *cafka_fetch_ref(cafka_fetch *fetch)
-{
-    if (fetch)
-        atomic_fetch_add_explicit(&fetch->refs, 1, memory_order_relaxed);
-    return fetch;
-}
-
-void cafka_fetch_free(cafka_fetch *fetch)
-{
-    if (!fetch || atomic_fetch_sub_explicit(&fetch->refs, 1, memory_order_acq_rel) > 1)
-        return;
-    struct fetch_reader *reader = fetch->reader;
-    for (size_t i = 0; i < fetch->pin_count; i++)
-        fetch_memory_unref(fetch->pins[i]);
-    fetch->pin_count = 0;
-    mpsc_push(&reader->free_fetches, &fetch->link);
-    reader_unref(reader);
-}
-
-cafka_record_memory *cafka_record_ref(const cafka_record_view *view)
-{
-    return (cafka_record_memory *)fetch_memory_ref((struct fetch_memory *)view->memory);
-}
-
-void cafka_record_unref(cafka_record_memory *memory)
-{
-    fetch_memory_unref((struct fetch_memory *)memory);
-}
-
-int cafka_record_view_header(const cafka_record_view *view, const char *name, size_t index,
-                             cafka_header *out)
-{
-    size_t name_size = name ? strlen(name) : 0;
-    struct header_iter it = {view->headers, (const uint8_t *)view->headers + view->headers_size,
-                             INT32_MAX};
-    struct record_header header;
-    while (it.at < it.end && header_iter_next(&it, &header)) {
-        if (name && (header.name.size != name_size || memcmp(header.name.data, name, name_size)))
-            continue;
-        if (index--)
-            continue;
-        *out = (cafka_header){header.name.data, header.name.size, header.value.data,
-                              header.value.size};
-        return CAFKA_OK;
-    }
-    return CAFKA_END;
+    reader_take_news(reader);
+    size_t count = reader->chunk ? records_of_chunk(reader->chunk, enough) : 0;
+    for (const struct chunk *chunk = reader->queue.first; chunk && count < enough;
+         chunk = chunk->next)
+        count += records_of_chunk(chunk, enough - count);
+    return count < enough ? count : enough;
 }

@@ -7,7 +7,7 @@
  *
  * Owner:   the consumer, and every fetch, by reference count: a fetch may outlive the consumer.
  * Thread:  the application's, one at a time; freeing a fetch on any.
- * Reading: reader_ready(), then cafka_fetch_next() and open_next_batch() in reader.c.
+ * Reading: reader_ready(), then cafka_fetch_next() in reader_fetch.c and reader_open_batch().
  */
 #ifndef CAFKA_CONSUMER_READER_H
 #define CAFKA_CONSUMER_READER_H
@@ -15,6 +15,7 @@
 #include <cafka/consumer.h>
 
 #include "consumer/fetch_queue.h"
+#include "consumer/reader_hooks.h"
 #include "record/open.h"
 
 struct reader_events {
@@ -37,12 +38,18 @@ struct fetch_reader {
     uint64_t poll; /* number of the newest poll: older fetches have ended */
     bool moved; /* a position has moved without a record: set here, cleared by who wants to know */
 
+    struct reader_hooks hooks;
+
     /* the cursor */
+    uint64_t moves;       /* counts how often it came to another chunk, or none */
+    cafka_fetch *current; /* the fetch that holds the memory of the batch being read; NULL: none yet */
+    cafka_fetch *plain; /* the same, if nothing is to be done about a record but to hand it out */
     struct chunk *chunk;
     bool in_batch;
     struct batch_header batch;
     struct record_iter records;
     struct fetch_memory *inflated; /* the batch's records, if it was compressed; a reference */
+    cafka_record_view common;      /* what its records have in common, once `current` is set */
 
     struct mpsc free_fetches; /* any thread gives, the application takes */
     struct mpsc_item *spare_fetches;
@@ -59,6 +66,8 @@ void reader_unref(struct fetch_reader *reader); /* takes NULL */
 bool reader_ready(struct fetch_reader *reader);
 /* Take in positions and the like that the loop found. */
 void reader_take_news(struct fetch_reader *reader);
+/* A new poll: earlier fetches hand out nothing more. */
+void reader_begin_poll(struct fetch_reader *reader);
 /* A fetch for at most max_records. */
 int reader_begin_fetch(struct fetch_reader *reader, int32_t max_records, cafka_fetch **out,
                        cafka_error *err);
@@ -69,5 +78,23 @@ void reader_leave(struct fetch_reader *reader, struct consumer_partition *p);
 void reader_resume(struct fetch_reader *reader, struct consumer_partition *p);
 /* Forget what was put aside. */
 void reader_drop_aside(struct fetch_reader *reader, struct consumer_partition *p);
+
+/* --- for reader_fetch.c --- */
+
+/*
+ * Go to the next batch to hand out, in the chunk under the cursor. CAFKA_OK: records can be read.
+ * CAFKA_END: the chunk is used up, and let go. Else the partition's error.
+ */
+int reader_open_batch(struct fetch_reader *reader, cafka_error *err);
+/* All records of the batch are handed out: go behind it. */
+void reader_finish_batch(struct fetch_reader *reader);
+/* Let go of the chunk under the cursor. */
+void reader_end_chunk(struct fetch_reader *reader);
+/* The partition under the cursor can't be read on: it is fetched again after a while. Returns code. */
+int reader_fail(struct fetch_reader *reader, int code, const char *what, cafka_error *err);
+/* How many records wait, counted up to `enough`; an upper bound (see cafka_fetch_count()). */
+size_t reader_count(struct fetch_reader *reader, size_t enough);
+/* Fetches that are kept for reuse. */
+void reader_free_fetches(struct fetch_reader *reader);
 
 #endif
