@@ -183,6 +183,11 @@ struct cafka_env {
                      const cafka_dial_options *options);
     /* As event_wait, for two events: 1 or 2 was set (and was taken), 0 deadline. */
     int (*event_wait_either)(const cafka_env *env, int event, int other, int64_t deadline);
+    /*
+     * In a forked child, for a poller of the parent: close this process's descriptors of it and of the
+     * sockets that were put into it. The parent's go on.
+     */
+    void (*poller_abandon)(const cafka_env *env, int poller);
 };
 
 /* The real world. Never NULL, never freed. */

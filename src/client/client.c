@@ -97,17 +97,22 @@ static int open_event(struct client *client, int *event, cafka_error *err)
     return CAFKA_OK;
 }
 
+static void close_events(struct client *client)
+{
+    int *events[] = {&client->barrier_event, &client->finish_event, &client->dispatch_event};
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        if (*events[i] >= 0)
+            client->env->event_close(client->env, *events[i]);
+        *events[i] = -1;
+    }
+}
+
 static void free_parts(struct client *client)
 {
     metadata_free(client->metadata);
     brokers_fini(client);
     frame_pool_unref(client->frames);
-    if (client->barrier_event >= 0)
-        client->env->event_close(client->env, client->barrier_event);
-    if (client->finish_event >= 0)
-        client->env->event_close(client->env, client->finish_event);
-    if (client->dispatch_event >= 0)
-        client->env->event_close(client->env, client->dispatch_event);
+    close_events(client);
     if (client->loop)
         loop_unref(client->loop);
     memset(client, 0, sizeof *client);
@@ -186,12 +191,26 @@ int client_close(struct client *client, int64_t deadline, cafka_error *err)
     return rc;
 }
 
+/*
+ * In a forked child: descriptors are closed, so that brokers see the parent's connections end with
+ * the parent, and nothing is sent. Memory that a thread of the parent was perhaps changing stays.
+ */
+static void abandon(struct client *client)
+{
+    close_events(client);
+    if (!client->shared_loop) /* else they go with the loop */
+        loop_abandon(client->loop);
+    client->loop = NULL;
+}
+
 void client_fini(struct client *client)
 {
     if (!client->loop)
         return;
-    if (client->fork_generation != fork_generation())
-        return; /* threads, sockets and pollers are the parent's: nothing here may touch them */
+    if (client->fork_generation != fork_generation()) {
+        abandon(client);
+        return;
+    }
     if (client_close(client, CAFKA_NEVER, NULL)) {
         log_error(client->log,
                   "a client cannot be freed inside a callback or on its loop's thread: it leaks");
@@ -264,6 +283,8 @@ int client_wait(struct client *client, int event, int64_t deadline, cafka_error 
 void client_signal(struct client *client, int event)
 {
     /* Looked at before: who waits for the signal may free the client as soon as it is there. */
+    if (client_is_forked(client))
+        return; /* the descriptor is shared with the parent, who would wake */
     const cafka_env *env = client->env;
     bool external = client->shared_loop && loop_mode(client->loop) == LOOP_EXTERNAL;
     struct loop *loop = client->loop;

@@ -234,10 +234,15 @@ void cafka_loop_free(cafka_loop *loop)
 {
     if (!loop)
         return;
-    if (loop->fork_generation == fork_generation())
+    if (loop->fork_generation == fork_generation()) {
         free_shared(loop);
-    else
-        mem_free(loop); /* the thread and its poller are the parent's */
+        return;
+    }
+    /* What the parent's threads were changing is not touched: the descriptors go, the memory stays. */
+    const cafka_env *env = loop_env(loop->loop);
+    if (loop->idle_event >= 0)
+        env->event_close(env, loop->idle_event);
+    loop_abandon(loop->loop);
 }
 
 int cafka_loop_fd(cafka_loop *loop)

@@ -396,10 +396,14 @@ void cafka_consumer_free(cafka_consumer *consumer)
     if (!consumer)
         return;
     if (consumer->opened) {
+        if (client_is_forked(&consumer->client)) {
+            const cafka_env *env = consumer->settings.client.env;
+            client_fini(&consumer->client); /* descriptors; the rest is the parent's */
+            env->event_close(env, consumer->reader->queue.event);
+            return;
+        }
         (void)cafka_consumer_close(consumer, 0, NULL); /* nobody is left to tell */
-        consumer->closed = true; /* in a forked child close refuses, and the loop is the parent's */
-        if (!client_is_forked(&consumer->client) &&
-            client_close(&consumer->client, CAFKA_NEVER, NULL)) {
+        if (client_close(&consumer->client, CAFKA_NEVER, NULL)) {
             log_error(consumer->client.log,
                       "a consumer cannot be freed inside a callback: it leaks");
             return;

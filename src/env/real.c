@@ -134,6 +134,7 @@ static const cafka_env real_env = {
     .path_list = real_path_list,
     .dial_with = real_dial_with,
     .event_wait_either = real_event_wait_either,
+    .poller_abandon = real_poller_abandon,
 };
 
 const cafka_env *cafka_env_real(void)

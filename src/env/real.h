@@ -31,6 +31,11 @@ int real_event_wait(const cafka_env *env, int event, int64_t deadline);
 int real_event_clear(const cafka_env *env, int event);
 int real_event_wait_either(const cafka_env *env, int event, int other, int64_t deadline);
 
+/* real_fork.c */
+void real_socket_watched(int fd, int poller); /* it is that poller's from now on */
+void real_socket_closed(int fd);              /* before close() */
+void real_poller_abandon(const cafka_env *env, int poller);
+
 /* real_socket.c */
 int real_dial(const cafka_env *env, const cafka_address *to);
 int real_dial_with(const cafka_env *env, const cafka_address *to, const cafka_dial_options *options);

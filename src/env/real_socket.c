@@ -259,11 +259,13 @@ void real_reset(const cafka_env *env, int handle)
     (void)env;
     struct linger at_once = {.l_onoff = 1, .l_linger = 0};
     (void)setsockopt(handle, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    real_socket_closed(handle);
     close(handle);
 }
 
 void real_close(const cafka_env *env, int handle)
 {
     (void)env;
+    real_socket_closed(handle);
     close(handle);
 }

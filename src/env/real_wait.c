@@ -37,9 +37,21 @@ struct page {
     _Atomic(void *) items[PAGE_ITEMS];
 };
 
-static _Atomic(struct page *) pages[PAGES]; /* never freed; one is 2 KiB */
+static struct page first_page;                              /* most programs need no other */
+static _Atomic(struct page *) pages[PAGES] = {&first_page}; /* never freed; one is 2 KiB */
 static pthread_mutex_t numbers_lock =
     PTHREAD_MUTEX_INITIALIZER; /* guards giving out numbers; a leaf */
+
+/* A thread of the parent, which the child does not have, may have held it. */
+static void unlock_in_child(void)
+{
+    pthread_mutex_init(&numbers_lock, NULL);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, unlock_in_child);
+}
 
 static _Atomic(void *) *item_of(int number)
 {
@@ -58,7 +70,9 @@ static void *object_of(int number)
 /* The lowest free number, as the kernel does with descriptors. */
 static int number_for(void *object)
 {
+    static pthread_once_t watch_forks_once = PTHREAD_ONCE_INIT;
     int result = -EMFILE;
+    pthread_once(&watch_forks_once, watch_forks);
     pthread_mutex_lock(&numbers_lock);
     for (int p = 0; p < PAGES && result < 0; p++) {
         struct page *page = atomic_load_explicit(&pages[p], memory_order_relaxed);
@@ -215,6 +229,7 @@ int real_poller_set(const cafka_env *env, int poller, int handle, unsigned event
         event.events |= EPOLLIN;
     if (events & CAFKA_WRITABLE)
         event.events |= EPOLLOUT;
+    real_socket_watched(handle, poller);
     if (epoll_ctl(p->epoll, EPOLL_CTL_MOD, handle, &event) == 0)
         return 0;
     if (errno == ENOENT && epoll_ctl(p->epoll, EPOLL_CTL_ADD, handle, &event) == 0)
@@ -398,6 +413,7 @@ int real_poller_set(const cafka_env *env, int poller, int handle, unsigned event
         if (rc)
             return rc;
         at = p->index[handle] = p->count++;
+        real_socket_watched(handle, poller);
     }
     short wanted = 0;
     if (events & CAFKA_READABLE)

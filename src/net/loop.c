@@ -245,6 +245,12 @@ void loop_unref(struct loop *loop)
         free_loop(loop);
 }
 
+void loop_abandon(struct loop *loop)
+{
+    if (ENV_HAS(loop->env, poller_abandon))
+        loop->env->poller_abandon(loop->env, loop->poller);
+}
+
 const cafka_env *loop_env(const struct loop *loop)
 {
     return loop->env;

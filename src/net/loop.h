@@ -33,6 +33,9 @@ struct loop *loop_ref(struct loop *loop);
  */
 void loop_unref(struct loop *loop); /* takes NULL */
 
+/* In a forked child: close what descriptors of it there are; nothing else of it may be used. */
+void loop_abandon(struct loop *loop);
+
 const cafka_env *loop_env(const struct loop *loop);
 enum loop_mode loop_mode(const struct loop *loop);
 bool loop_is_current(const struct loop *loop); /* is this the thread that runs the loop now? */

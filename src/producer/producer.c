@@ -228,8 +228,11 @@ void cafka_producer_free(cafka_producer *producer)
     if (!producer)
         return;
     struct client *client = &producer->client;
-    if (client_not_forked(client, NULL))
-        return; /* locks, threads and sockets are the parent's */
+    if (client_is_forked(client)) {
+        closing_fini(producer);
+        client_fini(client); /* descriptors; locks, threads and memory are the parent's */
+        return;
+    }
     if (client_may_wait(client, NULL)) {
         log_error(producer->log, "a producer cannot be freed inside a callback: it leaks");
         return;
