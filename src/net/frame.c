@@ -19,6 +19,8 @@ enum {
     CLASS_MAX = 26, /* 64 MiB; what is larger is not kept */
     CLASSES = CLASS_MAX - CLASS_MIN + 1,
     SCRATCH_SIZE = 64 * 1024,
+    LARGE = SCRATCH_SIZE, /* a frame of this size is read into itself, not through the scratch */
+    HEAD_SIZE = 128,      /* read into the scratch when a large frame is expected */
     SCRATCHES_KEPT = 4,
     BURST_BYTES = 2 * 1024 * 1024 /* read in one turn of the loop: less than a millisecond */
 };
@@ -345,11 +347,14 @@ static int take_from_scratch(struct frame_reader *r, cafka_error *err)
     return rc;
 }
 
-/* Read once: large remainders into the frame, else into the scratch. *got: as of stream_read(). */
+/*
+ * Read once: large frames into themselves, small ones into the scratch, many with one call. *got: as of
+ * stream_read(). Behind a large frame only a little is read ahead, so that the next one is not copied.
+ */
 static int read_more(struct frame_reader *r, struct stream *stream, ssize_t *got, cafka_error *err)
 {
     uint32_t asked;
-    if (r->partial && r->partial->size - r->filled >= SCRATCH_SIZE) {
+    if (r->partial && r->partial->size >= LARGE) {
         int rc = make_room(r, err);
         if (rc)
             return rc;
@@ -362,7 +367,7 @@ static int read_more(struct frame_reader *r, struct stream *stream, ssize_t *got
             r->scratch = borrow_scratch(r->pool);
         if (!r->scratch)
             return error_set(err, CAFKA_ERR_MEMORY, "no memory to read into");
-        asked = SCRATCH_SIZE;
+        asked = r->large && !r->partial ? HEAD_SIZE : SCRATCH_SIZE;
         *got = stream_read(stream, r->scratch, asked);
         if (*got > 0)
             r->scratch_end = (uint32_t)*got;
@@ -381,6 +386,7 @@ int frame_reader_next(struct frame_reader *r, struct stream *stream, struct fram
             return rc;
         if (r->partial && r->filled == r->partial->size) {
             *out = r->partial;
+            r->large = r->partial->size >= LARGE;
             r->partial = NULL;
             return CAFKA_OK;
         }

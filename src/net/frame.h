@@ -49,6 +49,7 @@ struct frame_reader {
     uint8_t prefix[4];
     uint8_t prefix_filled;
     bool dry;         /* the last read was short: nothing there now */
+    bool large;       /* the last frame was, so the next one may be */
     uint32_t burst;   /* bytes read since the others on the loop had their turn */
     uint8_t *scratch; /* NULL: not borrowed */
     uint32_t scratch_at, scratch_end;
