@@ -82,6 +82,51 @@ CAFKA_API int cafka_producer_try_send(cafka_producer *producer, const cafka_reco
 CAFKA_API int cafka_producer_send_many(cafka_producer *producer, const cafka_record *records,
                                        size_t count, size_t *accepted, cafka_error *err);
 
+/*
+ * A record whose value is written by the application where it will be sent from, so that a large
+ * one is never copied:
+ *
+ *     cafka_reservation *reservation;
+ *     void *value;
+ *     cafka_record record = {.topic = "images", .value_size = most_bytes};
+ *     if (cafka_producer_reserve(producer, &record, &reservation, &value, &err))
+ *         return die(&err);
+ *     size_t bytes = encode(image, value, most_bytes);
+ *     if (cafka_producer_commit(producer, reservation, bytes, &err))
+ *         return die(&err);
+ *
+ * reserve takes room for record->value_size bytes (record->value is ignored) out of buffer.memory
+ * and puts the place, aligned to 16 bytes and not cleared, into *value. The record is copied as a struct; its
+ * topic, key and headers must stay as they are until the reservation is over. It is over with
+ * cafka_producer_commit(), whatever that returns, or with cafka_producer_abandon(), which takes
+ * NULL; after that the place must not be touched, and before cafka_producer_free() each must be over.
+ *
+ * The record is taken at commit, with a value of the first value_size bytes, at most as many as were
+ * reserved: then its partition is chosen, its time is the present one, and it stands behind all
+ * that was sent before. Until then it is in no batch, so nobody waits for it: other records go on
+ * to the same partition, whether from this thread, another one or a callback; batches become full and
+ * leave; a flush is over without it; and a close, too, after which commit returns CAFKA_ERR_CLOSED. It
+ * holds its share of buffer.memory all the while, at least a block (batch.size, 16 KiB at most).
+ *
+ * A value below a quarter of a block is moved, once and at commit, into the batch that is open, since
+ * a block for each would waste memory. With a codec values are read where they were written. With plugins
+ * (<cafka/plugin.h>), interceptors and the partitioner see the record at commit, and the value is
+ * taken as bytes, without its serializer; an interceptor that changes it has it copied.
+ *
+ * Errors:  of reserve  as cafka_producer_send(), but nothing was taken
+ *          of commit   CAFKA_ERR_ARGUMENT  more than was reserved, or another producer's
+ *                      CAFKA_ERR_CLOSED, and what has made the producer fail for good
+ *                      all of cafka_producer_send(), where an interceptor changed the record
+ * Thread:  any; a reservation may be handed from one to another.
+ * Blocks:  reserve as cafka_producer_send(); commit and abandon do not, but for changed records.
+ */
+typedef struct cafka_reservation cafka_reservation;
+CAFKA_API int cafka_producer_reserve(cafka_producer *producer, const cafka_record *record,
+                                     cafka_reservation **out, void **value, cafka_error *err);
+CAFKA_API int cafka_producer_commit(cafka_producer *producer, cafka_reservation *reservation,
+                                    size_t value_size, cafka_error *err);
+CAFKA_API void cafka_producer_abandon(cafka_producer *producer, cafka_reservation *reservation);
+
 /* What became of one record. */
 typedef struct cafka_delivery_report {
     void *opaque;      /* the record's */
@@ -116,6 +161,24 @@ CAFKA_API int cafka_producer_send_wait(cafka_producer *producer, const cafka_rec
  *          CAFKA_ERR_IN_CALLBACK  not allowed on the loop's thread or in a callback, unless 0
  */
 CAFKA_API int cafka_producer_flush(cafka_producer *producer, int64_t timeout_ms, cafka_error *err);
+
+/* What cafka_producer_purge() drops. */
+enum {
+    CAFKA_PURGE_QUEUED = 1u << 0,   /* records that wait to be sent, for the first time or again */
+    CAFKA_PURGE_IN_FLIGHT = 1u << 1 /* records that were sent and are not answered yet */
+};
+
+/*
+ * Drop records that were taken and are not delivered yet; the producer goes on. Each is reported once, as
+ * always, with CAFKA_ERR_PURGED, and CAFKA_UNKNOWN_OUTCOME among the flags if it was sent: then
+ * it may be in the log all the same. When this returns they have failed, and their reports have run
+ * or, with callback.dispatch=queue, are there for cafka_dispatch(). Inside a callback it returns at
+ * once, and they fail after the callback. Records that other threads send meanwhile may escape.
+ *
+ * What is in flight goes on holding buffer.memory until its request ends.
+ * Errors:  CAFKA_ERR_ARGUMENT, CAFKA_ERR_MEMORY
+ */
+CAFKA_API int cafka_producer_purge(cafka_producer *producer, unsigned what, cafka_error *err);
 
 /*
  * Stop taking records, deliver what was taken, and stop. What is not delivered when the time is

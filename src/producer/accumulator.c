@@ -3,6 +3,8 @@
  */
 #include "producer/accumulator.h"
 
+#include <assert.h>
+
 #include "util/alloc.h"
 
 enum {
@@ -166,10 +168,13 @@ static void enter_block(struct accumulator *a, struct partition *p, struct block
     atomic_fetch_add_explicit(&p->queued_blocks, 1, memory_order_relaxed);
 }
 
+/* first: where its first record begins; NULL: as early as it can. */
 static void open_batch(struct accumulator *a, struct partition *p, struct block *block,
-                       int64_t timestamp, size_t rest)
+                       const uint8_t *first, int64_t timestamp, size_t rest)
 {
     struct producer_batch *batch = producer_batch_init(block, p);
+    if (first)
+        block->begin = (uint32_t)(first - block->data) - RECORD_BATCH_OVERHEAD;
     batch->slots = a->slots;
     batch->number = ++p->next_number;
     batch->created_ms = env_now_ms(a->env);
@@ -231,17 +236,37 @@ static int get_block(struct accumulator *a, size_t capacity, struct block **spar
     return memory_pool_try(&a->pool, capacity, out);
 }
 
+/* A size that the record does not exceed. */
+static size_t bound_of(const struct append *append)
+{
+    return RECORD_OVERHEAD_MAX + (append->key.data ? append->key.size : 0) +
+           (append->value.data ? append->value.size : 0) + append->headers_size;
+}
+
+/* Close the open batch if it cannot take so many bytes more. */
+static void close_full(struct accumulator *a, struct partition *p, size_t need, size_t limit,
+                       struct append_outcome *outcome)
+{
+    if (!p->open || partition_open_bytes_locked(p) + need <= limit)
+        return;
+    outcome->grown += partition_open_bytes_locked(p) - p->told_bytes;
+    outcome->to_seal = partition_close_locked(a, p);
+    list_push_back(&p->closed, &outcome->to_seal->link);
+}
+
+/* Bytes of records that a new batch may have, this one at least. */
+static size_t room_of_batch(size_t limit, size_t need)
+{
+    size_t most = limit > RECORD_BATCH_OVERHEAD ? limit - RECORD_BATCH_OVERHEAD : 0;
+    return most > need ? most : need;
+}
+
 static int make_room(struct accumulator *a, struct partition *p, const struct append *append,
                      size_t limit, struct block **spare, struct append_outcome *outcome,
                      size_t *needed)
 {
-    size_t need = RECORD_OVERHEAD_MAX + (append->key.data ? append->key.size : 0) +
-                  (append->value.data ? append->value.size : 0) + append->headers_size;
-    if (p->open && partition_open_bytes_locked(p) + need > limit) {
-        outcome->grown += partition_open_bytes_locked(p) - p->told_bytes;
-        outcome->to_seal = partition_close_locked(a, p);
-        list_push_back(&p->closed, &outcome->to_seal->link);
-    }
+    size_t need = bound_of(append);
+    close_full(a, p, need, limit, outcome);
     size_t capacity =
         need + (a->slots ? sizeof(struct slot) : 0) + (p->open ? 0 : PRODUCER_BATCH_HEAD);
     struct block *block;
@@ -253,8 +278,7 @@ static int make_room(struct accumulator *a, struct partition *p, const struct ap
     if (p->open) {
         chain_block(a, p, block, limit - partition_open_bytes_locked(p));
     } else {
-        size_t most = limit > RECORD_BATCH_OVERHEAD ? limit - RECORD_BATCH_OVERHEAD : 0;
-        open_batch(a, p, block, append->timestamp_ms, most > need ? most : need);
+        open_batch(a, p, block, NULL, append->timestamp_ms, room_of_batch(limit, need));
         outcome->opened = true;
     }
     return CAFKA_OK;
@@ -270,32 +294,10 @@ static void note_growth(struct partition *p, struct append_outcome *outcome)
     p->told_bytes = bytes;
 }
 
-int partition_append_locked(struct accumulator *a, struct partition *p, const struct append *append,
-                            size_t limit, struct block **spare, struct append_outcome *outcome,
-                            size_t *needed)
+/* The open batch has more than before: what that means. */
+static void finish_append(struct accumulator *a, struct partition *p, size_t limit, bool crossed,
+                          struct append_outcome *outcome)
 {
-    bool crossed = false;
-    for (;;) {
-        if (p->closing)
-            return CAFKA_ERR_CLOSED;
-        outcome->size = partition_put_locked(p, append, a->slots);
-        if (outcome->size)
-            break;
-        crossed = true;
-        if (p->announces) {
-            p->announces = false;
-            p->end = soft_end(a, p);
-            continue;
-        }
-        if (p->open && p->end < hard_end(a, p)) {
-            p->end =
-                hard_end(a, p); /* past batch.size: it may leave now, and may grow until it does */
-            continue;
-        }
-        int rc = make_room(a, p, append, limit, spare, outcome, needed);
-        if (rc)
-            return rc;
-    }
     if (crossed && !a->linger_ms && p->count <= ANNOUNCED) {
         outcome->announced = true;
         p->announces = true; /* the next one comes here too */
@@ -309,6 +311,114 @@ int partition_append_locked(struct accumulator *a, struct partition *p, const st
     outcome->batch = p->open;
     outcome->index = p->count - 1;
     outcome->created_ms = p->open->created_ms;
+}
+
+/* Put into the open batch, past batch.size if need be. 0: no room. */
+static size_t put_with_care(struct accumulator *a, struct partition *p, const struct append *append,
+                            bool *crossed)
+{
+    size_t size = partition_put_locked(p, append, a->slots);
+    if (!size && p->announces) {
+        *crossed = true;
+        p->announces = false;
+        p->end = soft_end(a, p);
+        size = partition_put_locked(p, append, a->slots);
+    }
+    if (!size && p->open && p->end < hard_end(a, p)) {
+        *crossed = true;
+        p->end = hard_end(a, p); /* it may leave now, and may grow until it does */
+        size = partition_put_locked(p, append, a->slots);
+    }
+    return size;
+}
+
+int partition_append_locked(struct accumulator *a, struct partition *p, const struct append *append,
+                            size_t limit, struct block **spare, struct append_outcome *outcome,
+                            size_t *needed)
+{
+    bool crossed = false;
+    for (;;) {
+        if (p->closing)
+            return CAFKA_ERR_CLOSED;
+        outcome->size = put_with_care(a, p, append, &crossed);
+        if (outcome->size)
+            break;
+        crossed = true;
+        int rc = make_room(a, p, append, limit, spare, outcome, needed);
+        if (rc)
+            return rc;
+    }
+    finish_append(a, p, limit, crossed, outcome);
+    return CAFKA_OK;
+}
+
+/* --- values that were written where they stay --- */
+
+size_t placed_capacity(const struct accumulator *a, const struct append *append)
+{
+    return PLACED_VALUE_AT + append->key.size + bound_of(append) +
+           (a->slots ? 2 : 1) * sizeof(struct slot);
+}
+
+bool placed_fits(const struct accumulator *a, const struct block *block, const uint8_t *value,
+                 const struct append *append)
+{
+    const uint8_t *end = block->data + block->capacity - (a->slots ? 2 * sizeof(struct slot) : 0);
+    return (size_t)(value - block->data) >=
+               PRODUCER_BATCH_HEAD + RECORD_OVERHEAD_MAX + append->key.size &&
+           (size_t)(end - value) >= append->value.size + RECORD_OVERHEAD_MAX + append->headers_size;
+}
+
+/* What stands around the value: all before it, and the headers behind it. */
+static void write_around(struct partition *p, const struct append *append, size_t body, bool slots)
+{
+    uint8_t *at = record_put_prefix(p->at, body, append->timestamp_ms - p->base_timestamp, p->count,
+                                    append->key, append->value.size);
+    assert(at == append->value.data);
+    at = record_put_number(at + append->value.size, (uint64_t)append->header_count << 1);
+    at = append_put_headers(at, append);
+    append_note_locked(p, append, at, slots);
+}
+
+/* Make the block part of the open batch, or of a new one, so that the value is where it belongs. */
+static void enter_placed(struct accumulator *a, struct partition *p, struct block *block,
+                         const struct append *append, size_t limit, struct append_outcome *outcome)
+{
+    int64_t since = p->open ? append->timestamp_ms - p->base_timestamp : 0;
+    size_t body = record_body_size(since, p->open ? p->count : 0, append->key, append->value,
+                                   append->header_count, append->headers_size);
+    size_t behind = append->value.size + uvarint_size((uint64_t)append->header_count << 1) +
+                    append->headers_size;
+    const uint8_t *first = append->value.data - (record_size(body) - behind);
+    outcome->size = record_size(body);
+    if (p->open) {
+        block->begin = (uint32_t)(first - block->data);
+        block->used = 0;
+        chain_block(a, p, block, limit - partition_open_bytes_locked(p));
+    } else {
+        open_batch(a, p, block, first, append->timestamp_ms, room_of_batch(limit, outcome->size));
+        outcome->opened = true;
+    }
+    write_around(p, append, body, a->slots);
+    p->announces = false;
+    p->end = soft_end(a, p);
+}
+
+int partition_place_locked(struct accumulator *a, struct partition *p, struct block **block,
+                           const struct append *append, size_t limit, struct append_outcome *outcome)
+{
+    bool crossed = false;
+    if (p->closing)
+        return CAFKA_ERR_CLOSED;
+    if (p->open && append->value.size <= (*block)->capacity / PLACED_SHARE)
+        outcome->size = put_with_care(a, p, append, &crossed);
+    if (!outcome->size) {
+        crossed = true;
+        close_full(a, p, bound_of(append), limit, outcome);
+        enter_placed(a, p, *block, append, limit, outcome);
+        *block = NULL;
+    }
+    finish_append(a, p, limit, crossed, outcome);
     return CAFKA_OK;
 }
 

@@ -133,6 +133,37 @@ int partition_append_locked(struct accumulator *a, struct partition *p, const st
                             size_t limit, struct block **spare, struct append_outcome *outcome,
                             size_t *needed);
 
+static inline __attribute__((always_inline)) uint8_t *append_put_headers(uint8_t *at,
+                                                                         const struct append *append)
+{
+    for (size_t i = 0; __builtin_expect(i < append->header_count, 0); i++) {
+        const cafka_header *h = &append->headers[i];
+        at = record_put_header(at, h->name, h->name_size ? h->name_size : strlen(h->name),
+                               bytes_of(h->value, h->value_size));
+    }
+    return at;
+}
+
+/* A record was written that ends at `at`. */
+static inline __attribute__((always_inline)) void append_note_locked(struct partition *p,
+                                                                     const struct append *append,
+                                                                     uint8_t *at, bool slots)
+{
+    p->at = at;
+    p->count++;
+    if (append->timestamp_ms > p->max_timestamp)
+        p->max_timestamp = append->timestamp_ms;
+    if (slots) {
+        p->limit -= sizeof(struct slot);
+        struct slot *slot = (struct slot *)(void *)p->limit;
+        slot->opaque = append->opaque;
+        slot->timestamp_ms = append->timestamp_ms;
+        /* The next record needs a slot too: end keeps that far away from the slots. */
+        if (p->end + sizeof(struct slot) > p->limit)
+            p->end = p->limit - sizeof(struct slot) > at ? p->limit - sizeof(struct slot) : at;
+    }
+}
+
 /* Encode into the open batch if there is room; p->mu held. This is the path per record. */
 static inline __attribute__((always_inline)) size_t partition_put_locked(struct partition *p,
                                                                          const struct append *append,
@@ -148,26 +179,32 @@ static inline __attribute__((always_inline)) size_t partition_put_locked(struct 
     __builtin_prefetch(p->at + 1088, 1);
     uint8_t *at =
         record_put(p->at, body, since, p->count, append->key, append->value, append->header_count);
-    for (size_t i = 0; __builtin_expect(i < append->header_count, 0); i++) {
-        const cafka_header *h = &append->headers[i];
-        at = record_put_header(at, h->name, h->name_size ? h->name_size : strlen(h->name),
-                               bytes_of(h->value, h->value_size));
-    }
-    p->at = at;
-    p->count++;
-    if (append->timestamp_ms > p->max_timestamp)
-        p->max_timestamp = append->timestamp_ms;
-    if (slots) {
-        p->limit -= sizeof(struct slot);
-        struct slot *slot = (struct slot *)(void *)p->limit;
-        slot->opaque = append->opaque;
-        slot->timestamp_ms = append->timestamp_ms;
-        /* The next record needs a slot too: end keeps that far away from the slots. */
-        if (p->end + sizeof(struct slot) > p->limit)
-            p->end = p->limit - sizeof(struct slot) > at ? p->limit - sizeof(struct slot) : at;
-    }
+    append_note_locked(p, append, append_put_headers(at, append), slots);
     return need;
 }
+
+/*
+ * A value that the application has written into a block of its own, at or behind PLACED_VALUE_AT +
+ * the size of the key. The block becomes part of the open batch, with the rest of the record written
+ * around the value; a value below a share of the block is copied instead, if the open batch has room, since
+ * a block for each would waste memory.
+ */
+enum {
+    PLACED_VALUE_AT = (PRODUCER_BATCH_HEAD + RECORD_OVERHEAD_MAX + 15) / 16 * 16,
+    PLACED_SHARE = 4
+};
+/* Capacity of a block for this record, whose value.size is the most it may become. */
+size_t placed_capacity(const struct accumulator *a, const struct append *append);
+/* Is there room around the value for this key and these headers? */
+bool placed_fits(const struct accumulator *a, const struct block *block, const uint8_t *value,
+                 const struct append *append);
+/*
+ * p->mu held; append->value lies in *block, which fits. *block is NULL afterwards if it was taken.
+ * Returns CAFKA_OK or CAFKA_ERR_CLOSED.
+ */
+int partition_place_locked(struct accumulator *a, struct partition *p, struct block **block,
+                           const struct append *append, size_t limit,
+                           struct append_outcome *outcome);
 
 /* Bytes in the open batch, header included; p->mu held. 0: none is open. */
 size_t partition_open_bytes_locked(const struct partition *p);

@@ -63,10 +63,10 @@ static inline __attribute__((always_inline)) int send_prepare(cafka_producer *pr
         return send_bad_record(r, err);
     if (__builtin_expect(r->header_count != 0, 0) && !send_measure_headers(r, &out->headers_size))
         return send_bad_record(r, err);
-    /* One by one, since the sum of hostile sizes may overflow. */
+    /* One after the other, since the sum of hostile sizes may overflow. */
     size_t most = producer->accumulator.record_max;
-    if (__builtin_expect(r->key_size > most || r->value_size > most || out->headers_size > most ||
-                             r->key_size + r->value_size + out->headers_size > most,
+    if (__builtin_expect(out->headers_size > most || r->key_size > most - out->headers_size ||
+                             r->value_size > most - out->headers_size - r->key_size,
                          0))
         return send_too_large(producer, r, out->headers_size, err);
     return CAFKA_OK;

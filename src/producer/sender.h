@@ -168,6 +168,8 @@ void sender_expire(struct sender *sender, struct partition *p);
 /* Fail every batch there is, and what is still being sealed as soon as it is. */
 void sender_fail_all(struct sender *sender, const cafka_error *why);
 void sender_purge(struct sender *sender, struct partition *p);
+/* Fail what there is now, in flight, queued, or both (CAFKA_PURGE_*); batches that are being sealed escape. */
+void sender_purge_now(struct sender *sender, unsigned what, const cafka_error *why);
 /* The producer can't go on: fail everything, now and later. */
 void sender_fatal(struct sender *sender, const cafka_error *why);
 

@@ -63,19 +63,25 @@ void sender_expire(struct sender *sender, struct partition *p)
     sender_refresh(sender, p);
 }
 
-static void fail_partition(struct sender *sender, struct partition *p, const cafka_error *why)
+/* what: CAFKA_PURGE_*, of the records there are. */
+static void fail_partition(struct sender *sender, struct partition *p, unsigned what,
+                           const cafka_error *why)
 {
-    (void)partition_take_open(&sender->producer->accumulator, p);
-    struct list *lists[] = {&p->in_flight, &p->queue};
+    if (what & CAFKA_PURGE_QUEUED)
+        (void)partition_take_open(&sender->producer->accumulator, p);
+    struct list *lists[] = {what & CAFKA_PURGE_IN_FLIGHT ? &p->in_flight : NULL,
+                            what & CAFKA_PURGE_QUEUED ? &p->queue : NULL};
     for (int i = 0; i < 2; i++) {
         struct list *link, *after;
+        if (!lists[i])
+            continue;
         list_each(link, after, lists[i])
         {
             struct producer_batch *batch = list_item(link, struct producer_batch, link);
             bool sealed = producer_batch_is_sealed(batch);
             if (batch->finished || !sealed)
                 continue; /* who seals it hands it over, and then it fails */
-            if (why->code == CAFKA_ERR_PURGED)
+            if (sender->purging && why->code == CAFKA_ERR_PURGED)
                 sender->purged += (size_t)batch->count;
             give_up(sender, batch, why);
         }
@@ -83,18 +89,30 @@ static void fail_partition(struct sender *sender, struct partition *p, const caf
     sender_refresh(sender, p);
 }
 
+static void fail_partitions(struct sender *sender, unsigned what, const cafka_error *why)
+{
+    struct list *link, *after;
+    list_each(link, after, &sender->active)
+        fail_partition(sender, list_item(link, struct partition, active_link), what, why);
+}
+
 void sender_purge(struct sender *sender, struct partition *p)
 {
-    fail_partition(sender, p, &sender->purge_error);
+    fail_partition(sender, p, CAFKA_PURGE_QUEUED | CAFKA_PURGE_IN_FLIGHT, &sender->purge_error);
+}
+
+void sender_purge_now(struct sender *sender, unsigned what, const cafka_error *why)
+{
+    sender_look(sender);
+    fail_partitions(sender, what, why);
+    sender_pump_dirty(sender);
 }
 
 void sender_fail_all(struct sender *sender, const cafka_error *why)
 {
-    struct list *link, *after;
     sender->purging = true;
     sender->purge_error = *why;
-    list_each(link, after, &sender->active)
-        fail_partition(sender, list_item(link, struct partition, active_link), why);
+    fail_partitions(sender, CAFKA_PURGE_QUEUED | CAFKA_PURGE_IN_FLIGHT, why);
 }
 
 void sender_fatal(struct sender *sender, const cafka_error *why)

@@ -124,7 +124,7 @@ static void fill_call(struct sender *sender, struct sender_broker *to, struct pr
         p->request_mark = mark;
         sender_leave_lists(p);
         take_batch(sender, to, call, batch);
-        topic_update_load(p->topic);
+        topic_batch_leaves(p->topic);
         sender_refresh(sender, p);
         if (sender_slice_is_over(sender))
             return;

@@ -44,7 +44,7 @@ static bool is_stuck(const struct partition *p, int64_t now_ms, int64_t timeout_
            now_ms - broker->ready_since_ms > timeout_ms;
 }
 
-void topic_update_load(cafka_topic *topic)
+static void update_load(cafka_topic *topic)
 {
     cafka_producer *producer = topic->producer;
     const struct producer_settings *settings = &producer->settings;
@@ -70,6 +70,12 @@ void topic_update_load(cafka_topic *topic)
     if (all_used && partition_load_reserve(&topic->load, set->count))
         partition_load_set(&topic->load, topic->queued, topic->ids, length, set->count);
     pthread_mutex_unlock(&topic->mu);
+}
+
+void topic_batch_leaves(cafka_topic *topic)
+{
+    metadata_topic_touch(topic->producer->client.metadata, topic->meta);
+    update_load(topic);
 }
 
 /* --- other ways --- */

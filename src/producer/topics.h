@@ -108,8 +108,11 @@ void topic_watch_init(cafka_topic *topic); /* for a new one: what runs on the lo
 void topic_wake(cafka_topic *topic);
 /* Loop: metadata has news of this topic; those who wait are woken. */
 void topic_changed(cafka_topic *topic, unsigned what);
-/* Loop: count what waits where, for the sticky partitioner; at most once a millisecond. */
-void topic_update_load(cafka_topic *topic);
+/*
+ * Loop: a batch of it leaves, so it is in use (metadata.max.idle.ms), and the sticky partitioner
+ * learns what waits where; the latter at most once a millisecond.
+ */
+void topic_batch_leaves(cafka_topic *topic);
 /* Loop: nobody is going to be served any more; wake all who wait. */
 void topics_wake_all(struct topics *topics);
 
