@@ -16,6 +16,18 @@
  *         return die(&err);
  *     cafka_producer_free(producer);
  *
+ * What "acknowledged" means is acks:
+ *
+ *     all  the in-sync replicas have it, min.insync.replicas of them at least: it is lost only if all
+ *          of those are, or a replica that was behind is made leader (unclean election)
+ *     1    the leader has it: it is lost if the leader dies before a follower has fetched it
+ *     0    it was written to the socket: nothing is known of what became of it, no offset and no
+ *          error, and it is lost with the connection
+ *
+ * Without enable.idempotence (which needs acks=all) a record is written twice if an answer is lost,
+ * and order within a partition is kept only with max.in.flight.requests.per.connection=1: what
+ * failed and is sent again comes behind what left after it.
+ *
  * Memory is bounded by buffer.memory, time by delivery.timeout.ms: a record that was taken is
  * acknowledged or failed by then, and with a delivery function (cafka_config_on_delivery())
  * reported exactly once.

@@ -90,6 +90,7 @@ int partition_init(struct partition *p, struct cafka_topic *topic, int32_t index
 {
     *p = (struct partition){.topic = topic,
                             .index = index,
+                            .sent_epoch = -1,
                             .confirmed_broker = -1,
                             .confirmed_epoch = -1};
     list_init(&p->closed);

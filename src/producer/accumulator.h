@@ -70,6 +70,7 @@ struct partition {
     bool leaderless;         /* in the sender's list of that name */
     struct sender_broker *wire_broker; /* where the batches on the wire went */
     uint64_t request_mark;             /* the request that was offered this partition last */
+    int32_t sent_epoch;                /* leader epoch that was known when the last one was sent */
     int32_t confirmed_broker,
         confirmed_epoch; /* leader that has acknowledged a batch, and its epoch */
     int64_t retry_at_ms; /* 0: not backing off */

@@ -105,8 +105,8 @@ void sender_route(struct sender *sender, struct partition *p)
         atomic_store_explicit(&p->broker, to, memory_order_release);
         p->retry_at_ms = 0; /* a new leader need not wait for what went wrong with the old one */
     }
-    if (to && known->leader_epoch > p->confirmed_epoch && p->confirmed_epoch >= 0)
-        p->retry_at_ms = 0;
+    if (to && known->leader_epoch > p->sent_epoch && p->sent_epoch >= 0)
+        p->retry_at_ms = 0; /* nor has this one failed yet since it leads (KIP-951) */
     if (has_batches(p))
         sender_refresh(sender, p);
 }

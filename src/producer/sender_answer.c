@@ -84,7 +84,7 @@ static void outcome_of_answer(struct sender *sender, const struct producer_batch
         out->new_leader = metadata_hint_leader(metadata, p->topic->meta, p->index,
                                                answer->current_leader.leader_id,
                                                answer->current_leader.leader_epoch);
-    if (protocol_error_refresh_metadata(code))
+    if (protocol_error_refresh_metadata(code) && !out->new_leader)
         metadata_refresh(metadata);
 }
 

@@ -203,6 +203,14 @@ static void tell_of_trouble(struct sender *sender, struct producer_batch *batch,
                   sender_wire_broker(p));
 }
 
+/* Metadata told of a newer leader epoch after the attempt had left. */
+static bool leads_anew(const struct partition *p)
+{
+    const struct metadata_partition *known =
+        p->topic->meta ? metadata_partition(p->topic->meta, p->index) : NULL;
+    return known && known->leader >= 0 && p->sent_epoch >= 0 && known->leader_epoch > p->sent_epoch;
+}
+
 static void apply_retry(struct sender *sender, struct producer_batch *batch,
                         const struct outcome *outcome)
 {
@@ -211,7 +219,7 @@ static void apply_retry(struct sender *sender, struct producer_batch *batch,
     log_debug(sender->producer->log, "%s-%d: attempt %d failed and is repeated: %s", p->topic->name,
               (int)p->index, (int)batch->attempts, outcome->error.message);
     sender_requeue(p, batch);
-    if (!outcome->new_leader)
+    if (!outcome->new_leader && !leads_anew(p))
         p->retry_at_ms = sender_now_ms(sender) +
                          backoff_after(sender->producer->client.env, settings->retry_backoff_ms,
                                        settings->retry_backoff_max_ms, p->failures);

@@ -85,6 +85,8 @@ static void take_batch(struct sender *sender, struct sender_broker *to, struct p
     batch->attempts++;
     p->wire_count++;
     p->wire_broker = to;
+    const struct metadata_partition *known = metadata_partition(p->topic->meta, p->index);
+    p->sent_epoch = known ? known->leader_epoch : -1;
     call->batches[call->count++] = batch;
 }
 
