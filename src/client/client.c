@@ -440,10 +440,13 @@ static void run_callback(struct client *client, struct client_callback *callback
 
 void client_callback(struct client *client, struct client_callback *callback)
 {
-    if (!client->queue_callbacks)
+    if (!client->queue_callbacks) {
         run_callback(client, callback);
-    else if (mpsc_push(&client->callbacks, &callback->link))
+    } else if (mpsc_push(&client->callbacks, &callback->link)) {
         client_signal(client, client->dispatch_event);
+        if (client->hooks.callback_queued)
+            client->hooks.callback_queued(client->room);
+    }
 }
 
 int client_dispatch(struct client *client)

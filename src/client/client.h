@@ -54,6 +54,8 @@ struct client_hooks {
     void (*broker_writable)(void *room, struct broker *broker, enum lane lane);
     /* It broke; requests in flight were done with errors before. */
     void (*broker_down)(void *room, struct broker *broker, enum lane lane, const cafka_error *why);
+    /* A callback waits for client_dispatch(). Any thread. */
+    void (*callback_queued)(void *room);
 };
 
 struct client {
@@ -184,6 +186,11 @@ void client_callback(struct client *client, struct client_callback *callback);
 /* Mark that the application's code runs on this thread; nests. */
 void client_callback_enter(void);
 void client_callback_leave(void);
+/* Is there one for client_dispatch()? */
+static inline bool client_has_callbacks(const struct client *client)
+{
+    return !mpsc_empty(&client->callbacks);
+}
 /* Run queued callbacks on this thread; how many. Consumers call it from their own calls. */
 int client_dispatch(struct client *client);
 

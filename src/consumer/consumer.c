@@ -67,18 +67,29 @@ static int woken(cafka_error *err)
     return error_set(err, CAFKA_ERR_WAKEUP, "cafka_consumer_wakeup() was called");
 }
 
-int consumer_wait(cafka_consumer *consumer, int64_t deadline, cafka_error *err)
+/* With `for_callbacks` it does not wait while there are some. */
+static int wait_for_news(cafka_consumer *consumer, bool for_callbacks, int64_t deadline,
+                         cafka_error *err)
 {
     struct fetch_queue *queue = &consumer->reader->queue;
     if (take_wakeup(consumer))
         return woken(err);
     if (!fetch_queue_start_waiting(queue))
         return CAFKA_OK;
+    if (for_callbacks && client_has_callbacks(&consumer->client)) {
+        fetch_queue_stop_waiting(queue);
+        return CAFKA_OK;
+    }
     int rc = client_wait(&consumer->client, queue->event, deadline, err);
     fetch_queue_stop_waiting(queue);
     if (rc == CAFKA_OK && take_wakeup(consumer))
         return woken(err);
     return rc;
+}
+
+int consumer_wait(cafka_consumer *consumer, int64_t deadline, cafka_error *err)
+{
+    return wait_for_news(consumer, false, deadline, err);
 }
 
 static void signal_application(void *user)
@@ -226,6 +237,12 @@ static void broker_down(void *room, struct broker *broker, enum lane lane, const
     broker_writable(room, broker, lane);
 }
 
+/* A poll that waits runs it. */
+static void callback_queued(void *room)
+{
+    fetch_queue_wake(&((cafka_consumer *)room)->reader->queue);
+}
+
 /* --- open --- */
 
 static void stop_on_loop(struct loop_task *task);
@@ -248,7 +265,8 @@ static int open_parts(cafka_consumer *consumer, cafka_error *err)
     struct client_options options = {.settings = &settings->client,
                                      .hooks = {.topic_changed = topic_changed,
                                                .broker_writable = broker_writable,
-                                               .broker_down = broker_down},
+                                               .broker_down = broker_down,
+                                               .callback_queued = callback_queued},
                                      .room = consumer,
                                      .max_in_flight = {[LANE_DATA] = 1}};
     rc = client_open(&consumer->client, &options, err);
@@ -445,7 +463,7 @@ static int poll_until(cafka_consumer *consumer, int64_t deadline, cafka_fetch **
     for (; !ready; ready = reader_ready(reader)) {
         if (!was_at_end && consumer_lag(consumer) == 0)
             return CAFKA_OK;
-        int rc = consumer_wait(consumer, deadline, err);
+        int rc = wait_for_news(consumer, true, deadline, err);
         if (rc == CAFKA_ERR_TIMEOUT) {
             error_clear(err);
             return CAFKA_OK;

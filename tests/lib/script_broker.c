@@ -253,6 +253,10 @@ static bool answer(struct session *s, struct bytes frame)
         ((struct api_versions_response *)response)->error_code = (int16_t)rule->number;
     if (rule && rule->action == SCRIPT_THROTTLE)
         throttle(head.api_key, response, (int32_t)rule->number);
+    struct script_rule late = {.action = SCRIPT_DELAY, .number = c->late_ms};
+    if (c->late_ms && !rule)
+        rule = &late;
+    c->late_ms = 0;
     bool alive = true;
     if (wanted) {
         rc = response_encode(api, version, head.correlation_id, response, &e, &err);

@@ -100,6 +100,7 @@ struct script_cluster {
     int request_count;
     script_bend *bend_metadata; /* NULL: true answers */
     script_handler *handler;
+    int64_t late_ms; /* a handler may set it: the answer at hand leaves so much later */
     void *user;
 };
 
