@@ -102,7 +102,7 @@ const struct property properties[] = {
      "compression.CODEC.level.",
      NULL, NULL},
     {"compression.lz4.level", INT, P, IN_EFFECT, MEDIUM, "9", "1 .. 17", "Effort of lz4.", NULL, NULL},
-    {"compression.threads", INT, P, OURS_NOT_YET("PIPELINES"), LOW, "0", "0 .. 64",
+    {"compression.threads", INT, P, OURS, LOW, "0", "0 .. 64",
      "Worker threads that compress batches; with 0 the thread that closes a batch does it.", NULL, NULL},
     {"compression.type", ENUM, P, IN_EFFECT, HIGH, "none", "none, gzip, snappy, lz4, zstd",
      "The codec of whole batches; large batches compress better.", NULL, NULL},

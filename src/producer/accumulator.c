@@ -451,11 +451,19 @@ void accumulator_sealer_put(struct accumulator *a, struct sealer *sealer)
 
 void accumulator_seal(struct accumulator *a, struct producer_batch *batch)
 {
-    struct sealer *sealer = accumulator_sealer_get(a);
+    if (a->seal_elsewhere)
+        a->seal_elsewhere(a, batch);
+    else
+        accumulator_seal_now(a, batch, true);
+}
+
+void accumulator_seal_now(struct accumulator *a, struct producer_batch *batch, bool compress)
+{
+    struct sealer *sealer = compress ? accumulator_sealer_get(a) : NULL;
     struct batch_limits *limits = batch->partition->limits;
-    size_t raw = producer_batch_seal(batch, sealer, &a->pool);
+    size_t compressed, raw = producer_batch_seal(batch, sealer, &a->pool, &compressed);
     if (sealer && limits)
-        batch_limits_observed(limits, raw, batch->size - RECORD_BATCH_OVERHEAD);
+        batch_limits_observed(limits, raw, compressed);
     accumulator_sealer_put(a, sealer);
 }
 
@@ -495,7 +503,7 @@ bool partition_take_open(struct accumulator *a, struct partition *p)
     pthread_mutex_unlock(&p->mu);
     if (!batch)
         return false;
-    accumulator_seal(a, batch);
     list_push_back(&p->queue, &batch->link);
+    accumulator_seal(a, batch);
     return true;
 }

@@ -91,6 +91,8 @@ struct accumulator {
     int codec, level;
     int64_t linger_ms;
     struct mpsc handed; /* partitions that have news for the loop */
+    /* Takes batches to be sealed by other threads; NULL: accumulator_seal() does it itself. */
+    void (*seal_elsewhere)(struct accumulator *a, struct producer_batch *batch);
     pthread_mutex_t sealers_mu;
     struct sealer *sealers; /* idle ones; under sealers_mu */
 };
@@ -213,8 +215,12 @@ size_t partition_open_bytes_locked(const struct partition *p);
 /* Close the open batch and return it, for accumulator_seal() without the lock; p->mu held. NULL: none. */
 struct producer_batch *partition_close_locked(struct accumulator *a, struct partition *p);
 
-/* Compress and sum up a batch that this thread closed. No lock held. */
+/*
+ * Compress and sum up a batch that this thread closed, or have that done (compressors.h). No lock
+ * held. The batch stays where it is queued, and is not touched by the caller until it is sealed.
+ */
 void accumulator_seal(struct accumulator *a, struct producer_batch *batch);
+void accumulator_seal_now(struct accumulator *a, struct producer_batch *batch, bool compress);
 struct sealer *accumulator_sealer_get(struct accumulator *a); /* NULL: plain, or no memory */
 void accumulator_sealer_put(struct accumulator *a, struct sealer *sealer); /* NULL too */
 

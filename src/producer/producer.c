@@ -14,6 +14,7 @@ enum {
 
 static void producer_free(cafka_producer *producer)
 {
+    compressors_fini(&producer->compressors);
     client_fini(&producer->client);
     if (producer->plugins)
         plugins_close_producer(producer->plugins);
@@ -61,6 +62,9 @@ static int set_up(cafka_producer *producer, cafka_error *err)
     int rc = topics_init(&producer->topics, err);
     if (!rc)
         rc = accumulator_init(&producer->accumulator, settings->client.env, settings, err);
+    if (!rc)
+        rc = compressors_init(&producer->compressors, &producer->accumulator,
+                              settings->compression_threads, err);
     if (!rc)
         rc = sender_init(&producer->sender, producer, err);
     if (!rc)
@@ -240,8 +244,10 @@ void cafka_producer_free(cafka_producer *producer)
     closing_start(producer, 0);
     cafka_error err = {0};
     int rc = closing_wait(producer, CAFKA_NEVER, &err);
-    if (!rc)
+    if (!rc) {
+        compressors_fini(&producer->compressors); /* the last may still be about to wake the loop */
         rc = client_barrier(client, &err);
+    }
     if (rc) {
         log_error(producer->log, "a producer cannot be freed, and leaks: %s", err.message);
         return;

@@ -166,7 +166,7 @@ static size_t records_size_of(const struct producer_batch *batch)
 }
 
 size_t producer_batch_seal(struct producer_batch *batch, struct sealer *sealer,
-                           struct memory_pool *pool)
+                           struct memory_pool *pool, size_t *compressed)
 {
     size_t plain_size = records_size_of(batch), size = plain_size;
     batch->codec = CODEC_NONE;
@@ -189,6 +189,7 @@ size_t producer_batch_seal(struct producer_batch *batch, struct sealer *sealer,
     batch->records_crc = crc;
     batch->size = size + RECORD_BATCH_OVERHEAD;
     batch->raw_size = plain_size;
+    *compressed = size;
     atomic_store_explicit(&batch->state, PRODUCER_BATCH_SEALED, memory_order_release);
     return plain_size;
 }
@@ -354,7 +355,8 @@ int producer_batch_split(struct producer_batch *batch, size_t limit,
             list_remove(link);
             producer_batch_release(child, pool);
         } else {
-            (void)producer_batch_seal(child, sealer, pool);
+            size_t compressed;
+            (void)producer_batch_seal(child, sealer, pool, &compressed);
         }
     }
     buffer_fini(&whole);

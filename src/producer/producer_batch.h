@@ -58,7 +58,8 @@ struct producer_batch {
     size_t raw_size;    /* after sealing: of the records before compression */
     int piece_count;    /* after sealing: blocks that have bytes to send */
     uint32_t records_crc;
-    int queued_blocks;  /* of partition->queued_blocks that are its own */
+    struct loop_task seal_task; /* SEALING by a worker (compressors.h) */
+    int queued_blocks;          /* of partition->queued_blocks that are its own */
     uint64_t number;    /* order of creation within the partition; children of a split share it */
     int32_t root_index; /* of the first record in the batch that was split */
 
@@ -121,10 +122,11 @@ void sealer_free(struct sealer *sealer); /* takes NULL */
 /*
  * Compress the records in place, if that makes them smaller, and sum them up. Cannot fail: without
  * memory for compressing the records stay plain. sealer NULL: plain. The state becomes SEALED.
- * Blocks that are empty afterwards go back to the pool. Returns what the records took before.
+ * Blocks that are empty afterwards go back to the pool. Returns what the records took before, and
+ * what they take; the batch itself is the loop's then.
  */
 size_t producer_batch_seal(struct producer_batch *batch, struct sealer *sealer,
-                           struct memory_pool *pool);
+                           struct memory_pool *pool, size_t *compressed);
 
 /*
  * Sum up a block that is full while it is still in the cache of who filled it; sealing then need

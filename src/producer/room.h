@@ -15,6 +15,7 @@
 #include "client/client.h"
 #include "client/plugins.h"
 #include "producer/accumulator.h"
+#include "producer/compressors.h"
 #include "producer/delivery.h"
 #include "producer/partitioner.h"
 #include "producer/sender.h"
@@ -28,6 +29,7 @@ struct cafka_producer {
     struct accumulator accumulator;
     struct topics topics;
     struct sender sender;
+    struct compressors compressors;
 
     const struct plugins *plugins; /* of the settings; NULL in a half-built one */
     bool plugged;                  /* a record meets some of them on its way in */

@@ -111,6 +111,7 @@ void sender_purge_now(struct sender *sender, unsigned what, const cafka_error *w
 void sender_fail_all(struct sender *sender, const cafka_error *why)
 {
     sender->purging = true;
+    compressors_hurry(&sender->producer->compressors);
     sender->purge_error = *why;
     fail_partitions(sender, CAFKA_PURGE_QUEUED | CAFKA_PURGE_IN_FLIGHT, why);
 }

@@ -159,6 +159,29 @@ static void broken_connections_and_restarts_are_survived(void **state)
     all_there_once_in_order(f);
 }
 
+/* Workers compress; requests fail meanwhile, and the leader moves. */
+static void order_is_kept_with_workers_that_compress(void **state)
+{
+    struct producer_fixture *f = *state;
+    want_small_requests(f);
+    set(f, "compression.type", "gzip");
+    set(f, "compression.threads", "3");
+    start(f);
+    for (int i = 0; i < 40; i++) {
+        send_records(f, 20);
+        sim_advance_ms(f->sim, 3);
+        if (i % 4 == 1)
+            fault(f, i % 8 == 1 ? FAULT_REFUSE : FAULT_WRITE_REFUSE,
+                  ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND);
+        if (i % 5 == 4) {
+            first_topic(f)->leader[0] = 1 + (first_topic(f)->leader[0]) % BROKERS;
+            first_topic(f)->epoch[0]++;
+        }
+    }
+    all_there_once_in_order(f);
+    assert_int_equal(f->codec, CODEC_GZIP);
+}
+
 /* Without idempotence, order is kept with one request in flight. */
 static void one_in_flight_keeps_order_without_idempotence(void **state)
 {
@@ -622,6 +645,7 @@ int main(void)
         cmocka_unit_test(a_batch_written_in_spite_of_an_error_is_not_doubled),
         cmocka_unit_test(batches_follow_their_leader),
         WORLD_TEST(broken_connections_and_restarts_are_survived),
+        WORLD_TEST(order_is_kept_with_workers_that_compress),
         WORLD_TEST(one_in_flight_keeps_order_without_idempotence),
         cmocka_unit_test(a_broker_that_forgot_the_producer_gets_a_new_epoch),
         WORLD_TEST(no_record_leaves_before_there_is_a_producer_id),

@@ -158,6 +158,55 @@ static void eight_threads_lose_and_mix_up_nothing(void **state)
     }
 }
 
+/* Workers are done in any order; what they are given stays in its own. */
+static void workers_that_compress_lose_and_mix_up_nothing(void **state)
+{
+    (void)state;
+    struct world *w = open_real_world();
+    struct sender_thread threads[THREADS];
+    cafka_error err;
+    set(&w->f, "compression.type", "gzip");
+    set(&w->f, "compression.threads", "3");
+    set(&w->f, "batch.size", "1000");
+    set(&w->f, "linger.ms", "1");
+    assert_int_equal(cafka_producer_new(&w->f.producer, w->f.config, &err), 0);
+    assert_int_equal(send_with_threads(w, threads, true), THREADS * EACH);
+    assert_int_equal(cafka_producer_close(w->f.producer, 30000, &err), 0);
+    assert_int_equal(atomic_load(&w->delivered), THREADS * EACH);
+    atomic_store(&w->stop, true);
+    pthread_join(w->broker_thread, NULL);
+    check_order_of_each_thread(w);
+    assert_int_equal(w->f.codec, CODEC_GZIP);
+    assert_true(atomic_load(&w->f.producer->compressors.turn) > THREADS); /* they had work */
+    atomic_store(&w->stop, false);
+    assert_int_equal(pthread_create(&w->broker_thread, NULL, run_brokers, w), 0);
+    close_real_world(w);
+}
+
+/* Much is left to compress when the time to close is over: it fails, and nobody waits for it. */
+static void a_close_does_not_wait_for_workers(void **state)
+{
+    (void)state;
+    struct world *w = open_real_world();
+    struct sender_thread threads[THREADS];
+    cafka_error err = {0};
+    set(&w->f, "compression.type", "gzip");
+    set(&w->f, "compression.level", "9");
+    set(&w->f, "compression.threads", "1");
+    set(&w->f, "linger.ms", "60000");
+    set(&w->f, "delivery.timeout.ms", "120000");
+    assert_int_equal(cafka_producer_new(&w->f.producer, w->f.config, &err), 0);
+    int sent = send_with_threads(w, threads, false);
+    const cafka_env *env = cafka_env_real();
+    int64_t began_ns = env->now(env);
+    (void)cafka_producer_close(w->f.producer, 0, &err);
+    assert_in_range(env->now(env) - began_ns, 0, INT64_C(5000000000));
+    assert_int_equal(atomic_load(&w->delivered) + atomic_load(&w->failed), sent);
+    for (int i = 0; i < THREADS * EACH; i++)
+        assert_int_equal(atomic_load(&w->reported[i]), 1);
+    close_real_world(w);
+}
+
 /* Memory for a few blocks only: everybody waits in line, and nobody starves or deadlocks. */
 static void threads_share_little_memory(void **state)
 {
@@ -276,6 +325,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eight_threads_lose_and_mix_up_nothing),
+        cmocka_unit_test(workers_that_compress_lose_and_mix_up_nothing),
+        cmocka_unit_test(a_close_does_not_wait_for_workers),
         cmocka_unit_test(threads_share_little_memory),
         cmocka_unit_test(a_close_among_senders_loses_no_report),
         cmocka_unit_test(close_does_not_wait_for_a_stuck_callback),
