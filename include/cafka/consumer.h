@@ -55,8 +55,10 @@ typedef struct cafka_fetch cafka_fetch;
 /* What of a cafka_position is meant to be used. */
 enum {
     CAFKA_POSITION_OFFSET = 1u << 0, /* offset: a number, or CAFKA_OFFSET_BEGINNING, _END */
-    CAFKA_POSITION_LEADER_EPOCH = 1u
-                                  << 1 /* leader_epoch: of the record before the offset (KIP-320) */
+    /* leader_epoch: of the record before the offset, so that a truncation is noticed (KIP-320) */
+    CAFKA_POSITION_LEADER_EPOCH = 1u << 1,
+    /* timestamp_ms, unless there is an offset: the first record as new as that, or else the end */
+    CAFKA_POSITION_TIMESTAMP = 1u << 2
 };
 
 /* A partition and, perhaps, a place in it. As input a zeroed one with a topic means its partition 0. */
@@ -65,7 +67,7 @@ typedef struct cafka_position {
     int32_t partition;
     unsigned flags;
     int64_t offset;       /* with CAFKA_POSITION_OFFSET */
-    int64_t timestamp_ms; /* input and output of cafka_consumer_list_offsets() */
+    int64_t timestamp_ms; /* with CAFKA_POSITION_TIMESTAMP; always of cafka_consumer_list_offsets() */
     int32_t leader_epoch; /* -1 as output: not known */
     int error;            /* output: CAFKA_OK, or why this one has no answer */
 } cafka_position;
@@ -103,8 +105,9 @@ CAFKA_API int cafka_consumer_open(cafka_consumer **out, const char *properties, 
 CAFKA_API int cafka_consumer_new(cafka_consumer **out, const cafka_config *config, cafka_error *err);
 
 /*
- * Take exactly these partitions, and drop all others. A partition without CAFKA_POSITION_OFFSET
- * that was assigned before keeps its position; a new one starts where auto.offset.reset says.
+ * Take exactly these partitions, and drop all others. With CAFKA_POSITION_OFFSET or _TIMESTAMP one
+ * starts there; without, one that was assigned before keeps its position, its pause and what was
+ * fetched ahead, and a new one starts where auto.offset.reset says.
  * Topics need not exist yet. count 0 drops everything. Does not block.
  *
  * Errors:  CAFKA_ERR_ARGUMENT   a topic is missing or its name is not one, a number is negative, or
@@ -222,7 +225,26 @@ CAFKA_API int cafka_record_view_header(const cafka_record_view *view, const char
 CAFKA_API int cafka_consumer_seek(cafka_consumer *consumer, const char *topic, int32_t partition,
                                   int64_t offset, cafka_error *err);
 
-/* Stop and go on handing out records of partitions. What was fetched ahead is kept. */
+/*
+ * The same for many partitions, each with CAFKA_POSITION_OFFSET, or with CAFKA_POSITION_TIMESTAMP: a
+ * time, which is looked up before the partition is read on (cafka_consumer_position() waits for
+ * it). Where no record is that new it goes on at the end. Does not block.
+ *
+ * Errors:  CAFKA_ERR_STATE      one of them is not assigned
+ *          CAFKA_ERR_ARGUMENT   one has neither flag, or an offset or time that cannot be
+ *          In either case none has moved.
+ * Source:  KafkaConsumer.seek, seekToBeginning, seekToEnd.
+ */
+CAFKA_API int cafka_consumer_seek_many(cafka_consumer *consumer, const cafka_position *positions,
+                                       size_t count, cafka_error *err);
+
+/*
+ * Stop and go on handing out records of partitions. What was fetched ahead is kept, and counts in
+ * fetch.buffer.memory meanwhile; nothing more is fetched of a paused one. Pausing twice is pausing
+ * once, and a pause ends when the partition is no longer assigned. Does not block.
+ *
+ * Errors:  CAFKA_ERR_STATE   one of them is not assigned; none has changed
+ */
 CAFKA_API int cafka_consumer_pause(cafka_consumer *consumer, const cafka_position *positions,
                                    size_t count, cafka_error *err);
 CAFKA_API int cafka_consumer_resume(cafka_consumer *consumer, const cafka_position *positions,

@@ -37,6 +37,29 @@ static bool is_topic_name(const char *topic)
            strcmp(topic, ".") && strcmp(topic, "..");
 }
 
+/* A time, or a place that has the form of one. */
+static bool is_time(int64_t timestamp_ms)
+{
+    return timestamp_ms >= CAFKA_OFFSET_MAX_TIMESTAMP && timestamp_ms <= START_TIME_MAX;
+}
+
+static int check_place(const cafka_position *at, cafka_error *err)
+{
+    if (at->offset == CAFKA_OFFSET_NONE)
+        return error_set(err, CAFKA_ERR_ARGUMENT,
+                         "a look-up found no offset for %s-%d (CAFKA_OFFSET_NONE); say where to "
+                         "start, CAFKA_OFFSET_END perhaps",
+                         at->topic, at->partition);
+    if (at->flags & CAFKA_POSITION_OFFSET && at->offset < CAFKA_OFFSET_BEGINNING)
+        return error_set(err, CAFKA_ERR_ARGUMENT, "%s-%d has no offset %lld", at->topic,
+                         at->partition, (long long)at->offset);
+    if (!(at->flags & CAFKA_POSITION_OFFSET) && at->flags & CAFKA_POSITION_TIMESTAMP &&
+        !is_time(at->timestamp_ms))
+        return error_set(err, CAFKA_ERR_ARGUMENT, "%s-%d: %lld is no time to start at", at->topic,
+                         at->partition, (long long)at->timestamp_ms);
+    return CAFKA_OK;
+}
+
 static int check_positions(const cafka_position *positions, size_t count, cafka_error *err)
 {
     if (!positions && count)
@@ -49,14 +72,8 @@ static int check_positions(const cafka_position *positions, size_t count, cafka_
         if (at->partition < 0)
             return error_set(err, CAFKA_ERR_ARGUMENT, "%s has no partition %d", at->topic,
                              at->partition);
-        if (at->offset == CAFKA_OFFSET_NONE)
-            return error_set(err, CAFKA_ERR_ARGUMENT,
-                             "a look-up found no offset for %s-%d (CAFKA_OFFSET_NONE); say where to "
-                             "start, CAFKA_OFFSET_END perhaps",
-                             at->topic, at->partition);
-        if (at->flags & CAFKA_POSITION_OFFSET && at->offset < CAFKA_OFFSET_BEGINNING)
-            return error_set(err, CAFKA_ERR_ARGUMENT, "%s-%d has no offset %lld", at->topic,
-                             at->partition, (long long)at->offset);
+        if (check_place(at, err))
+            return CAFKA_ERR_ARGUMENT;
     }
     return CAFKA_OK;
 }
@@ -70,6 +87,23 @@ void consumer_start_at(cafka_consumer *consumer, struct consumer_partition *p, i
     reader_leave(consumer->reader, p);
     reader_drop_aside(consumer->reader, p);
     consumer_wish(consumer, p, start, epoch, 0);
+}
+
+static bool says_where(const cafka_position *at)
+{
+    return at->flags & (CAFKA_POSITION_OFFSET | CAFKA_POSITION_TIMESTAMP);
+}
+
+static void start_where_it_says(cafka_consumer *consumer, struct consumer_partition *p,
+                                const cafka_position *at)
+{
+    int64_t start = START_BY_POLICY;
+    bool with_epoch = at->flags & CAFKA_POSITION_LEADER_EPOCH && at->leader_epoch >= 0;
+    if (at->flags & CAFKA_POSITION_OFFSET)
+        start = at->offset;
+    else if (at->flags & CAFKA_POSITION_TIMESTAMP)
+        start = at->timestamp_ms < 0 ? at->timestamp_ms : START_AT_TIME(at->timestamp_ms);
+    consumer_start_at(consumer, p, start, start >= 0 && with_epoch ? at->leader_epoch : -1);
 }
 
 static void drop_partition(cafka_consumer *consumer, struct consumer_partition *p)
@@ -93,8 +127,7 @@ static int add_partition(cafka_consumer *consumer, const cafka_position *at, caf
     }
     p->app.assigned = true;
     list_push_back(&consumer->assignment, &p->app.link);
-    consumer_start_at(consumer, p, at->flags & CAFKA_POSITION_OFFSET ? at->offset : START_BY_POLICY,
-                      -1);
+    start_where_it_says(consumer, p, at);
     return CAFKA_OK;
 }
 
@@ -103,8 +136,8 @@ static int add_partitions(cafka_consumer *consumer, const cafka_position *positi
 {
     for (size_t i = 0; i < count; i++) {
         struct consumer_partition *p = find(consumer, positions[i].topic, positions[i].partition);
-        if (p && positions[i].flags & CAFKA_POSITION_OFFSET)
-            consumer_start_at(consumer, p, positions[i].offset, -1);
+        if (p && says_where(&positions[i]))
+            start_where_it_says(consumer, p, &positions[i]);
         else if (!p && add_partition(consumer, &positions[i], err))
             return CAFKA_ERR_MEMORY;
     }
@@ -218,6 +251,36 @@ int cafka_consumer_seek(cafka_consumer *consumer, const char *topic, int32_t par
                        (long long)offset);
     else
         consumer_start_at(consumer, p, offset, -1);
+    consumer_leave(consumer);
+    return rc;
+}
+
+/* All or nothing: every entry says a place, of a partition that is assigned. */
+static int check_seeks(cafka_consumer *consumer, const cafka_position *positions, size_t count,
+                       cafka_error *err)
+{
+    int rc = check_positions(positions, count, err);
+    for (size_t i = 0; !rc && i < count; i++) {
+        const cafka_position *at = &positions[i];
+        if (!says_where(at))
+            rc = error_set(err, CAFKA_ERR_ARGUMENT, "%s-%d: no offset or time to seek to (flags)",
+                           at->topic, at->partition);
+        else if (!consumer_find(consumer, at->topic, at->partition, err))
+            rc = CAFKA_ERR_STATE;
+    }
+    return rc;
+}
+
+int cafka_consumer_seek_many(cafka_consumer *consumer, const cafka_position *positions,
+                             size_t count, cafka_error *err)
+{
+    int rc = consumer_enter(consumer, err);
+    if (rc)
+        return rc;
+    rc = check_seeks(consumer, positions, count, err);
+    for (size_t i = 0; !rc && i < count; i++)
+        start_where_it_says(consumer, find(consumer, positions[i].topic, positions[i].partition),
+                            &positions[i]);
     consumer_leave(consumer);
     return rc;
 }

@@ -55,7 +55,7 @@ int consumer_wait(cafka_consumer *consumer, int64_t deadline, cafka_error *err);
 /* Tell the loop what is wanted of a partition now; `epoch` is that of the record before `start`. */
 void consumer_wish(cafka_consumer *consumer, struct consumer_partition *p, int64_t start,
                    int32_t epoch, int32_t delay_ms);
-/* Go on at another place: an offset, CAFKA_OFFSET_BEGINNING, _END, or START_BY_POLICY. */
+/* Go on at another place: an offset, CAFKA_OFFSET_BEGINNING, _END, or START_…. */
 void consumer_start_at(cafka_consumer *consumer, struct consumer_partition *p, int64_t start,
                        int32_t epoch);
 

@@ -75,7 +75,7 @@ static bool lookup_timestamp(const struct consumer_partition *p, int64_t *timest
     const struct fetcher *fetcher = fetcher_of(p);
     const struct consumer_settings *settings = fetcher->settings;
     if (p->loop.start != START_BY_POLICY) {
-        *timestamp = p->loop.start;
+        *timestamp = start_is_time(p->loop.start) ? START_AT_TIME(p->loop.start) : p->loop.start;
         return true;
     }
     switch (settings->offset_reset) {
@@ -105,7 +105,7 @@ static void start_found(struct offset_query *query, int64_t offset, int64_t time
         fetcher_tell(p, &err);
         return;
     }
-    if (offset < 0 && query->timestamp_ms >= 0) { /* by_duration, and no record is that young */
+    if (offset < 0 && query->timestamp_ms != CAFKA_OFFSET_END) { /* no record is that new */
         query->timestamp_ms = CAFKA_OFFSET_END;
         offset_lookup_add(fetcher->lookup, query);
         return;

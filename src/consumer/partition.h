@@ -59,6 +59,16 @@ enum fetch_level {
 
 /* Where to start, beside offsets and CAFKA_OFFSET_BEGINNING and _END: where auto.offset.reset says. */
 #define START_BY_POLICY INT64_C(-1000)
+/*
+ * Or at the first record that is as new as a time, else the end: START_AT_TIME(ms), from which
+ * START_AT_TIME() gives the time back.
+ */
+#define START_AT_TIME(ms) (INT64_C(-2000) - (ms))
+#define START_TIME_MAX (INT64_MAX - 2000)
+static inline bool start_is_time(int64_t start)
+{
+    return start <= START_AT_TIME(0);
+}
 
 struct consumer_partition {
     atomic_uint refs;
