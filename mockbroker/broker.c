@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "mockbroker/addresses.h"
 #include "mockbroker/adopt.h"
 #include "mockbroker/api/data.h"
 #include "mockbroker/cluster.h"
@@ -333,7 +334,7 @@ static void close_listener(struct listener *listener)
 
 static int open_listener(struct broker *broker, const char *name, uint16_t port, cafka_error *err)
 {
-    const char *host = broker->cluster->options.host ? broker->cluster->options.host : "127.0.0.1";
+    const char *host = addresses_listening(&broker->cluster->options);
     cafka_address address;
     if (!address_parse(host, port, &address))
         return error_set(err, CAFKA_ERR_CONFIG, "%s is no address to listen on", host);
@@ -478,8 +479,7 @@ static int register_broker(struct broker *broker, cafka_error *err)
 {
     struct endpoint endpoints[8];
     struct broker_image image = {.id = broker->id, .rack = broker->rack, .endpoints = endpoints};
-    const struct cluster_options *o = &broker->cluster->options;
-    const char *host = o->advertised_host ? o->advertised_host : o->host ? o->host : "127.0.0.1";
+    const char *host = addresses_advertised(&broker->cluster->options);
     for (struct list *l = broker->listeners.next; l != &broker->listeners; l = l->next) {
         const struct listener *listener = list_item(l, struct listener, link);
         if (image.endpoint_count < 8)
@@ -511,6 +511,8 @@ int broker_start(struct broker *broker, cafka_error *err)
         rc = adopt_logs(broker, err);
     if (!rc)
         rc = open_listener(broker, "PLAINTEXT", port_of(broker), err);
+    if (!rc)
+        rc = addresses_describe(broker, err);
     if (!rc) {
         broker->running = true;
         rc = controller_catch_up(broker->cluster->controller, broker->id, err);

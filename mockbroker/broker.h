@@ -13,6 +13,7 @@
 #define CAFKA_MOCKBROKER_BROKER_H
 
 #include "mockbroker/broker_config.h"
+#include "mockbroker/loggers.h"
 #include "mockbroker/metadata/image.h"
 #include "mockbroker/purgatory/purgatory.h"
 #include "mockbroker/topic_config.h"
@@ -57,6 +58,7 @@ struct broker {
 
     struct image image; /* what it has applied */
     struct broker_config config;
+    struct loggers loggers;
     struct log_manager *logs;
     struct purgatory *purgatory;
     struct deferred_queue *deferred; /* the cluster's */

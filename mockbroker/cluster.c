@@ -1,9 +1,13 @@
+/*
+ * cluster.c - see cluster.h.
+ */
 #include "mockbroker/cluster.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "mockbroker/addresses.h"
 #include "mockbroker/control/control.h"
 #include "mockbroker/controller/controller.h"
 #include "mockbroker/fault/rules.h"
@@ -42,6 +46,16 @@ static int set_default(struct properties *p, const char *name, int value, cafka_
     return properties_get(p, name) ? CAFKA_OK : properties_set(p, name, text, err);
 }
 
+/* Defaults that releases before 4.0 had, where they decide what is taken (KIP-1030). */
+static int set_old_defaults(struct cluster *cluster, cafka_error *err)
+{
+    static const char name[] = "log.message.timestamp.after.max.ms";
+    struct properties *p = &cluster->options.properties;
+    if (!release_is_before_4(cluster->release) || properties_get(p, name))
+        return CAFKA_OK;
+    return properties_set(p, name, "9223372036854775807", err);
+}
+
 /* Where the mock departs from Kafka's defaults: a small cluster must be able to work. */
 static int set_defaults(struct cluster_options *o, cafka_error *err)
 {
@@ -59,71 +73,6 @@ static int set_defaults(struct cluster_options *o, cafka_error *err)
         rc = set_default(p, "share.coordinator.state.topic.min.isr", min_isr, err);
     if (!rc)
         rc = set_default(p, "group.initial.rebalance.delay.ms", 0, err);
-    return rc;
-}
-
-/* "PLAINTEXT://host:port" among the listeners of a server.properties: host and port, if given. */
-static int read_listener(const char *listeners, char **host, uint16_t *port, cafka_error *err)
-{
-    static const char scheme[] = "PLAINTEXT://";
-    const char *at = listeners;
-    while (*at && strncmp(at, scheme, sizeof scheme - 1)) {
-        const char *comma = strchr(at, ',');
-        at = comma ? comma + 1 + strspn(comma + 1, " ") : "";
-    }
-    if (!*at)
-        return CAFKA_OK;
-    at += sizeof scheme - 1;
-    size_t size = strcspn(at, ",");
-    const char *colon = at + size;
-    while (colon > at && *colon != ':')
-        colon--;
-    if (*colon != ':')
-        colon = NULL;
-    long number = colon ? strtol(colon + 1, NULL, 10) : -1;
-    if (number < 0 || number > UINT16_MAX)
-        return error_set(err, CAFKA_ERR_CONFIG, "%s names no port", listeners);
-    *port = (uint16_t)number;
-    if (colon == at)
-        return CAFKA_OK;
-    mem_free(*host);
-    *host = mem_strndup(at, (size_t)(colon - at));
-    return *host ? CAFKA_OK : error_set(err, CAFKA_ERR_MEMORY, "no memory for a listener");
-}
-
-/* Listening wants an address; the one name that everybody has is known. */
-static int replace_localhost(struct cluster_options *o, cafka_error *err)
-{
-    if (!o->host || strcmp(o->host, "localhost"))
-        return CAFKA_OK;
-    char *name = o->host;
-    o->host = mem_strdup("127.0.0.1");
-    if (!o->advertised_host)
-        o->advertised_host = name;
-    else
-        mem_free(name);
-    return o->host ? CAFKA_OK : error_set(err, CAFKA_ERR_MEMORY, "no memory for the options");
-}
-
-/* What --port, --host and --advertised-host leave open is taken from the properties. */
-static int read_listeners(struct cluster_options *o, cafka_error *err)
-{
-    const char *listeners = properties_get(&o->properties, "listeners");
-    const char *advertised = properties_get(&o->properties, "advertised.listeners");
-    char *host = NULL;
-    uint16_t port = 0, ignored = 0;
-    int rc = listeners ? read_listener(listeners, &host, &port, err) : CAFKA_OK;
-    if (!rc && !o->port)
-        o->port = port;
-    if (!rc && !o->host) {
-        o->host = host;
-        host = NULL;
-    }
-    mem_free(host);
-    if (!rc)
-        rc = replace_localhost(o, err);
-    if (!rc && advertised && !o->advertised_host)
-        rc = read_listener(advertised, &o->advertised_host, &ignored, err);
     return rc;
 }
 
@@ -247,9 +196,11 @@ int cluster_new(struct cluster **out, const cafka_env *env, struct loop *loop,
         rc = error_set(err, CAFKA_ERR_CONFIG, "%s is no release of Kafka that is known here",
                        cluster->options.release);
     if (!rc)
-        rc = read_listeners(&cluster->options, err);
+        rc = addresses_read(&cluster->options, cluster->log, err);
     if (!rc)
         rc = set_defaults(&cluster->options, err);
+    if (!rc)
+        rc = set_old_defaults(cluster, err);
     if (!rc)
         rc = fault_rules_new(&cluster->faults, err);
     cluster->brokers = mem_calloc((size_t)cluster->options.brokers, sizeof *cluster->brokers);
@@ -401,16 +352,16 @@ struct broker *cluster_broker(const struct cluster *cluster, int32_t id)
 char *cluster_bootstrap(const struct cluster *cluster, const char *listener)
 {
     struct buffer text = {0};
-    const struct cluster_options *o = &cluster->options;
-    const char *host = o->advertised_host ? o->advertised_host : o->host ? o->host : "127.0.0.1";
+    const char *host = addresses_advertised(&cluster->options);
     for (int i = 0; i < cluster->broker_count; i++) {
         const struct broker *broker = cluster->brokers[i];
         for (const struct list *l = broker->listeners.next; l != &broker->listeners; l = l->next) {
             const struct listener *at = list_item(l, struct listener, link);
-            bool v6 = strchr(host, ':') != NULL;
-            if (!strcmp(at->name, listener))
-                buffer_printf(&text, "%s%s%s%s:%d", text.size ? "," : "", v6 ? "[" : "", host,
-                              v6 ? "]" : "", (int)at->bound.port);
+            if (!strcmp(at->name, listener)) {
+                if (text.size)
+                    buffer_put_u8(&text, ',');
+                address_print(&text, host, at->bound.port);
+            }
         }
     }
     return buffer_string(&text);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "mockbroker/broker.h"
+#include "mockbroker/cluster.h"
 #include "mockbroker/topic_config.h"
 #include "protocol/error_codes.h"
 
@@ -344,17 +345,23 @@ static bool is_set(const struct listing *l, const resource *r, const struct conf
     return false;
 }
 
+/* Without names all are meant. */
+static bool is_named(const resource *r, const char *name)
+{
+    if (!r->configuration_keys || r->configuration_keys_count <= 0)
+        return true;
+    for (int32_t i = 0; i < r->configuration_keys_count; i++)
+        if (str_is(r->configuration_keys[i], name))
+            return true;
+    return false;
+}
+
 static bool is_wanted(const struct listing *l, const resource *r, const struct config_def *def,
                       const struct config_image *overrides)
 {
     if (def->internal && !is_set(l, r, def, overrides))
         return false; /* only who set it sees it */
-    if (!r->configuration_keys || r->configuration_keys_count <= 0)
-        return true;
-    for (int32_t i = 0; i < r->configuration_keys_count; i++)
-        if (str_is(r->configuration_keys[i], def->name))
-            return true;
-    return false;
+    return is_named(r, def->name);
 }
 
 static int describe_all(const struct listing *l, const resource *r,
@@ -443,6 +450,27 @@ static int refuse(const struct broker *broker, const resource *r, cafka_error *e
     }
 }
 
+static int describe_loggers(const struct broker *broker, const resource *r,
+                            const struct describe_configs_request *request, struct arena *arena,
+                            result *out, cafka_error *err)
+{
+    out->configs = arena_calloc(arena, LOGGER_COUNT, sizeof *out->configs);
+    if (!out->configs)
+        return error_set(err, CAFKA_ERR_MEMORY, "no memory to describe loggers");
+    for (size_t i = 0; i < LOGGER_COUNT; i++) {
+        if (!is_named(r, loggers_name(i)))
+            continue;
+        answer *a = &out->configs[out->configs_count++];
+        describe_configs_response_describe_configs_resource_result_init(a);
+        a->name = str_of(loggers_name(i));
+        a->value = str_of(loggers_level(&broker->loggers, i, &broker->cluster->sink));
+        a->config_source = CONFIG_SOURCE_LOGGER;
+        a->config_type = 0;
+        a->documentation = request->include_documentation ? str_of("") : (struct str){0};
+    }
+    return CAFKA_OK;
+}
+
 int config_describe(struct broker *broker, const resource *r,
                     const struct describe_configs_request *request, int version,
                     struct arena *arena, result *out, cafka_error *err)
@@ -459,7 +487,7 @@ int config_describe(struct broker *broker, const resource *r,
         return CAFKA_OK;
     }
     if (r->resource_type == CONFIG_RESOURCE_BROKER_LOGGER)
-        return CAFKA_OK; /* the mock has no loggers by name */
+        return describe_loggers(broker, r, request, arena, out, err);
     struct listing l = {&broker->config, arena, version,
                         r->resource_type == CONFIG_RESOURCE_BROKER && !r->resource_name.size};
     int own = r->resource_type == CONFIG_RESOURCE_TOPIC   ? CONFIG_SOURCE_TOPIC

@@ -1,3 +1,6 @@
+/*
+ * versions.c - see versions.h.
+ */
 #include "mockbroker/versions.h"
 
 #include <string.h>
@@ -16,7 +19,45 @@ const struct feature features[] = {
 };
 const size_t feature_count = sizeof features / sizeof *features;
 
-enum { FIRST_4 = 10, PRODUCE_MIN_4 = 3 }; /* the column of 4.0; what it really takes of Produce */
+enum { R3_3 = 3, R3_9 = 9, R4_0, R4_1, R4_2 }; /* columns of the releases */
+
+/* metadata.version of each release: what it supports, and what a new cluster of it has. */
+static const struct version_range metadata_versions[RELEASE_COUNT] = {
+    [R3_3] = {1, 7},  {1, 8},           {1, 11}, {1, 14}, {1, 19}, {1, 20},
+    [R3_9] = {1, 21}, [R4_0] = {7, 25}, {7, 27}, {7, 29}, {7, 30},
+};
+
+/* The other features: since which release they are offered, and since which a new cluster has them. */
+static const struct {
+    const char *name;
+    int offered, finalized;
+} feature_history[] = {
+    {"eligible.leader.replicas.version", R4_0, R4_1},
+    {"group.version", R4_0, R4_0},
+    {"kraft.version", R3_9, RELEASE_COUNT},
+    {"share.version", R4_1, R4_2},
+    {"streams.version", R4_1, R4_2},
+    {"transaction.version", R4_0, R4_0},
+};
+
+bool release_feature(int release, size_t i, struct feature *out)
+{
+    *out = features[i];
+    if (!strcmp(out->name, "metadata.version")) {
+        out->min = metadata_versions[release].min;
+        out->max = out->level = metadata_versions[release].max;
+        return out->max > 0;
+    }
+    for (size_t k = 0; k < sizeof feature_history / sizeof *feature_history; k++)
+        if (!strcmp(out->name, feature_history[k].name)) {
+            if (release < feature_history[k].finalized)
+                out->level = 0;
+            return release >= feature_history[k].offered;
+        }
+    return false;
+}
+
+enum { PRODUCE_MIN_4 = 3 }; /* what 4.0 and later really take of Produce */
 
 int release_find(const char *name)
 {
@@ -28,6 +69,11 @@ int release_find(const char *name)
             return i;
     }
     return -1;
+}
+
+bool release_is_before_4(int release)
+{
+    return release < R4_0;
 }
 
 struct version_range release_range(int release, int key)
@@ -42,7 +88,7 @@ bool release_takes(int release, int key, int version)
 {
     if (key == API_GET_TELEMETRY_SUBSCRIPTIONS || key == API_PUSH_TELEMETRY)
         return version == 0;
-    if (key == API_PRODUCE && release >= FIRST_4 && version < PRODUCE_MIN_4)
+    if (key == API_PRODUCE && release >= R4_0 && version < PRODUCE_MIN_4)
         return false;
     struct version_range range = release_range(release, key);
     return version >= range.min && version <= range.max;

@@ -27,6 +27,7 @@ extern const size_t api_versions_row_count;
 
 /* A release by its name, with or without a third number ("3.9", "3.9.1"); NULL: the newest. -1: unknown. */
 int release_find(const char *name);
+bool release_is_before_4(int release);
 /* What the release offers of an API; not in the table: {0, -1}. */
 struct version_range release_range(int release, int key);
 /*
@@ -40,7 +41,12 @@ struct feature {
     int16_t min, max; /* supported */
     int16_t level;    /* finalized in a new cluster; 0: not */
 };
-extern const struct feature features[];
+extern const struct feature features[]; /* of the newest release */
 extern const size_t feature_count;
+/*
+ * The same feature in an older release; false: that release does not offer it. Releases before 3.3
+ * offer none: levels of features came with KRaft.
+ */
+bool release_feature(int release, size_t i, struct feature *out);
 
 #endif

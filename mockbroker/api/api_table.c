@@ -29,7 +29,10 @@ static api_handler_fn *const handlers[API_KEY_COUNT] = {
     [API_UNREGISTER_BROKER] = api_unregister_broker,
     [API_DESCRIBE_QUORUM] = api_describe_quorum,
     [API_SASL_HANDSHAKE] = api_sasl,
-    [API_SASL_AUTHENTICATE] = api_sasl,
+    [API_SASL_AUTHENTICATE] = api_sasl_authenticate,
+    [API_ALTER_REPLICA_LOG_DIRS] = api_alter_replica_log_dirs,
+    [API_DESCRIBE_PRODUCERS] = api_describe_producers,
+    [API_ELECT_LEADERS] = api_elect_leaders,
 };
 
 api_handler_fn *api_handler_find(int key)

@@ -1,3 +1,9 @@
+/*
+ * api_versions.c - ApiVersions: what this broker offers, as the release does that it stands for.
+ *
+ * Thread: the broker's loop.
+ * Source: KIP-35, KIP-511, KIP-584; kafka.server.ApiVersionManager.
+ */
 #include "mockbroker/api/api.h"
 #include "mockbroker/broker.h"
 #include "mockbroker/cluster.h"
@@ -53,33 +59,33 @@ static bool add_apis(struct request_context *ctx, struct api_versions_response *
 static bool add_features(struct request_context *ctx, struct api_versions_response *out)
 {
     const struct image *image = &ctx->broker->image;
+    int release = ctx->broker->cluster->release;
     out->supported_features = request_calloc(ctx, feature_count, sizeof *out->supported_features);
     out->finalized_features = request_calloc(ctx, feature_count, sizeof *out->finalized_features);
     if (!out->supported_features || !out->finalized_features)
         return false;
     for (size_t i = 0; i < feature_count; i++) {
-        const struct feature *f = &features[i];
+        struct feature f;
+        if (!release_feature(release, i, &f))
+            continue;
         /* Clients of version 3 take a minimum of 0 for an error. */
-        if (f->min || ctx->version >= 4)
+        if (f.min || ctx->version >= 4)
             out->supported_features[out->supported_features_count++] =
-                (struct api_versions_response_supported_feature_key){.name = str_of(f->name),
-                                                                     .min_version = f->min,
-                                                                     .max_version = f->max};
-        int16_t level = (int16_t)(intptr_t)map_get_str(&image->features, f->name);
+                (struct api_versions_response_supported_feature_key){.name = str_of(f.name),
+                                                                     .min_version = f.min,
+                                                                     .max_version = f.max};
+        int16_t level = release == RELEASE_COUNT - 1
+                            ? (int16_t)(intptr_t)map_get_str(&image->features, f.name)
+                            : f.level;
         if (level)
             out->finalized_features[out->finalized_features_count++] =
-                (struct api_versions_response_finalized_feature_key){.name = str_of(f->name),
+                (struct api_versions_response_finalized_feature_key){.name = str_of(f.name),
                                                                      .max_version_level = level,
                                                                      .min_version_level = level};
     }
-    out->finalized_features_epoch = image->offset;
+    if (out->supported_features_count)
+        out->finalized_features_epoch = image->offset;
     return true;
-}
-
-/* Features came with KRaft; a release before 4.0 is asked for by old clients, which need none. */
-static bool release_has_features(const struct request_context *ctx)
-{
-    return ctx->version >= 3 && ctx->broker->cluster->release == RELEASE_COUNT - 1;
 }
 
 void api_api_versions(struct request_context *ctx)
@@ -95,7 +101,7 @@ void api_api_versions(struct request_context *ctx)
     }
     if (ctx->version >= 3)
         remember_software(ctx->session, in);
-    if (!add_apis(ctx, &out) || (release_has_features(ctx) && !add_features(ctx, &out)))
+    if (!add_apis(ctx, &out) || (ctx->version >= 3 && !add_features(ctx, &out)))
         request_close(ctx);
     else
         request_respond(ctx, &out);

@@ -1,6 +1,8 @@
 /*
  * cluster_state.c - small questions about brokers and the controller: UnregisterBroker,
- * DescribeQuorum, DescribeLogDirs, and SASL on a listener that does not ask for it.
+ * DescribeQuorum, and SASL on a listener that does not ask for it.
+ *
+ * Thread: the broker's loop.
  */
 #include <stdio.h>
 
@@ -8,16 +10,23 @@
 #include "mockbroker/broker.h"
 #include "mockbroker/cluster.h"
 #include "mockbroker/controller/controller.h"
-#include "mockbroker/log/log_manager.h"
-#include "mockbroker/replica/partition.h"
 #include "protocol/error_codes.h"
-#include "protocol/messages/DescribeLogDirs.h"
 #include "protocol/messages/DescribeQuorum.h"
+#include "protocol/messages/SaslAuthenticate.h"
 #include "protocol/messages/UnregisterBroker.h"
 
 void api_sasl(struct request_context *ctx)
 {
     request_fail(ctx, ERR_ILLEGAL_SASL_STATE);
+}
+
+void api_sasl_authenticate(struct request_context *ctx)
+{
+    struct sasl_authenticate_response out;
+    sasl_authenticate_response_init(&out);
+    out.error_code = ERR_ILLEGAL_SASL_STATE;
+    out.error_message = str_of("SaslAuthenticate request received after successful authentication");
+    request_respond(ctx, &out);
 }
 
 void api_unregister_broker(struct request_context *ctx)
@@ -85,74 +94,6 @@ void api_describe_quorum(struct request_context *ctx)
                              in->topics[i].partitions[j].partition_index,
                              &to->partitions[to->partitions_count++]);
     }
-    if (ok)
-        request_respond(ctx, &out);
-    else
-        request_close(ctx);
-}
-
-/* --- DescribeLogDirs: one directory a broker --- */
-
-typedef struct describe_log_dirs_response_describe_log_dirs_topic dir_topic;
-
-static void add_log(const struct topic_image *topic, int32_t index, dir_topic *out)
-{
-    const struct partition_image *p = topic_partition(topic, index);
-    const struct partition *hosted = p ? p->hosted : NULL;
-    if (hosted)
-        out->partitions[out->partitions_count++] =
-            (struct describe_log_dirs_response_describe_log_dirs_partition){.partition_index = index,
-                                                                            .partition_size =
-                                                                                commit_log_size(
-                                                                                    hosted->log)};
-}
-
-static bool add_dir_topic(struct request_context *ctx, const struct topic_image *topic,
-                          const int32_t *wanted, int32_t count,
-                          struct describe_log_dirs_response_describe_log_dirs_result *result)
-{
-    dir_topic *to = &result->topics[result->topics_count];
-    int32_t n = wanted ? count : topic->partition_count;
-    *to = (dir_topic){.name = str_of(topic->name),
-                      .partitions = request_calloc(ctx, (size_t)n + 1, sizeof *to->partitions)};
-    if (!to->partitions)
-        return false;
-    for (int32_t i = 0; i < n; i++)
-        add_log(topic, wanted ? wanted[i] : i, to);
-    result->topics_count += to->partitions_count > 0;
-    return true;
-}
-
-void api_describe_log_dirs(struct request_context *ctx)
-{
-    const struct describe_log_dirs_request *in = ctx->body;
-    const struct image *image = &ctx->broker->image;
-    struct describe_log_dirs_response out;
-    struct describe_log_dirs_response_describe_log_dirs_result result;
-    struct map_entry *e;
-    bool all = in->topics_count < 0;
-    describe_log_dirs_response_init(&out);
-    describe_log_dirs_response_describe_log_dirs_result_init(&result);
-    result.log_dir = str_of(ctx->broker->directory);
-    result.topics = request_calloc(ctx, (all ? image->topics.count : (size_t)in->topics_count) + 1,
-                                   sizeof *result.topics);
-    bool ok = result.topics;
-    for (size_t i = 0; ok && all && (e = map_next(&image->topics, &i));)
-        ok = add_dir_topic(ctx, e->value, NULL, 0, &result);
-    for (int32_t i = 0; ok && !all && i < in->topics_count; i++) {
-        const struct topic_image *topic = image_topic(image, in->topics[i].topic);
-        if (topic)
-            ok = add_dir_topic(ctx, topic, in->topics[i].partitions, in->topics[i].partitions_count,
-                               &result);
-    }
-    /* The env does not tell how large its disk is: as large as the answer can say. */
-    result.total_bytes = INT64_MAX;
-    result.usable_bytes = INT64_MAX;
-    for (int32_t i = 0; ok && i < result.topics_count; i++)
-        for (int32_t j = 0; j < result.topics[i].partitions_count; j++)
-            result.usable_bytes -= result.topics[i].partitions[j].partition_size;
-    out.results = &result;
-    out.results_count = 1;
     if (ok)
         request_respond(ctx, &out);
     else

@@ -72,6 +72,23 @@ static int check_pool_size(const struct broker *broker, const struct config_chan
     return CAFKA_OK;
 }
 
+static int check_cleaner_memory(const struct broker *broker, const struct config_change *change,
+                                const char *value, cafka_error *err)
+{
+    static const char threads[] = "log.cleaner.threads", bytes[] = "log.cleaner.dedupe.buffer.size";
+    enum { BYTES_EACH = 1024 * 1024 };
+    bool of_threads = str_is(change->name, threads), of_bytes = str_is(change->name, bytes);
+    if (!of_threads && !of_bytes)
+        return CAFKA_OK;
+    int64_t count =
+        of_threads ? config_value_long(value) : broker_config_long(&broker->config, threads);
+    int64_t size = of_bytes ? config_value_long(value) : broker_config_long(&broker->config, bytes);
+    if (count <= 0 || size / count > BYTES_EACH)
+        return CAFKA_OK;
+    return error_set(err, ERR_INVALID_REQUEST,
+                     "requirement failed: %s must be at least 1MB per cleaner thread.", bytes);
+}
+
 /* Connections must stay possible, listeners are what they are, and keys belong to a listener. */
 static int check_reach(const struct config_change *change, const char *value, cafka_error *err)
 {
@@ -133,7 +150,9 @@ static int check_broker_change(struct request_context *ctx, bool all_brokers,
     int rc = known ? check_reach(change, value, err) : CAFKA_OK;
     if (rc)
         return rc;
-    return is_pool_size(change->name) ? check_pool_size(ctx->broker, change, value, err) : CAFKA_OK;
+    if (is_pool_size(change->name))
+        rc = check_pool_size(ctx->broker, change, value, err);
+    return rc ? rc : check_cleaner_memory(ctx->broker, change, value, err);
 }
 
 static int check_node(const struct broker *broker, struct str name, cafka_error *err)
@@ -150,6 +169,21 @@ static int check_node(const struct broker *broker, struct str name, cafka_error 
         return error_set(err, ERR_INVALID_REQUEST,
                          "Unexpected broker id, expected %d, but received %s", (int)broker->id,
                          text);
+    return CAFKA_OK;
+}
+
+/* Of loggers there is no default for all brokers. */
+static int check_logger_node(const struct broker *broker, struct str name, cafka_error *err)
+{
+    char text[16], *end;
+    snprintf(text, sizeof text, "%.*s", STR_ARG(name));
+    long id = strtol(text, &end, 10);
+    if (!name.size || *end || name.size >= sizeof text)
+        return error_set(err, ERR_INVALID_REQUEST, "Node id must be an integer, but it is: %.*s",
+                         STR_ARG(name));
+    if (id != broker->id)
+        return error_set(err, ERR_INVALID_REQUEST,
+                         "Unexpected node id. Expected %d, but received %s", (int)broker->id, text);
     return CAFKA_OK;
 }
 
@@ -197,10 +231,27 @@ static int check_target(struct request_context *ctx, const struct change *change
         for (size_t i = 0; !rc && i < change->count; i++)
             rc = check_broker_change(ctx, !change->name.size, &change->configs[i], err);
         return rc;
-    case CONFIG_RESOURCE_BROKER_LOGGER:
-        return error_set(err, ERR_INVALID_REQUEST, "This broker has no loggers by name.");
+    case CONFIG_RESOURCE_BROKER_LOGGER: return check_logger_node(ctx->broker, change->name, err);
     default: return error_set(err, ERR_INVALID_REQUEST, "Unknown resource type %d", change->type);
     }
+}
+
+/* Each is set by itself, the others stay; first all are looked at. */
+static int change_loggers(struct broker *broker, const struct change *change, bool apply,
+                          cafka_error *err)
+{
+    int rc = CAFKA_OK;
+    for (size_t i = 0; !rc && i < change->count; i++) {
+        const struct config_change *c = &change->configs[i];
+        if (c->op != CONFIG_OP_SET && c->op != CONFIG_OP_DELETE)
+            return error_set(err, ERR_INVALID_REQUEST,
+                             "%s operation is not allowed for the BROKER_LOGGER resource",
+                             c->op == CONFIG_OP_APPEND ? "APPEND" : "SUBTRACT");
+        rc = loggers_set(&broker->loggers, c->name,
+                         c->op == CONFIG_OP_SET ? c->value : (struct str){0}, apply,
+                         &broker->cluster->sink, err);
+    }
+    return rc;
 }
 
 static int make_change(struct request_context *ctx, const struct change *change, bool repeated,
@@ -211,6 +262,12 @@ static int make_change(struct request_context *ctx, const struct change *change,
     int rc = check_form(change, err);
     if (!rc)
         rc = check_target(ctx, change, err);
+    if (!rc && change->type == CONFIG_RESOURCE_BROKER_LOGGER) {
+        if (replace)
+            return error_set(err, ERR_INVALID_REQUEST, "Unknown resource type %d", change->type);
+        rc = change_loggers(ctx->broker, change, false, err);
+        return rc || validate_only ? rc : change_loggers(ctx->broker, change, true, err);
+    }
     if (!rc)
         rc = controller_alter_configs(ctx->broker->cluster->controller, change->type, change->name,
                                       change->configs, change->count, replace, validate_only, err);

@@ -115,7 +115,7 @@ static bool add_topic(struct request_context *ctx, struct str name, int32_t from
                             &to->partitions[to->partitions_count++]))
             return false;
     *room -= to->partitions_count;
-    return from + to->partitions_count == topic->partition_count ||
+    return from + to->partitions_count >= topic->partition_count ||
            set_cursor(ctx, out, name, from + to->partitions_count);
 }
 

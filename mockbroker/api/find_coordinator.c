@@ -80,6 +80,12 @@ static const char *message_of(int code)
                : "The coordinator is not available.";
 }
 
+/* Of a share key that is none the real broker says no more than the code. */
+static bool tells_why(int type, int code)
+{
+    return code && !(type == KEY_SHARE && code == ERR_INVALID_REQUEST);
+}
+
 static void answer_one(struct request_context *ctx)
 {
     const struct find_coordinator_request *in = ctx->body;
@@ -122,7 +128,8 @@ void api_find_coordinator(struct request_context *ctx)
             .host = str_of(found.endpoint ? found.endpoint->host : ""),
             .port = found.endpoint ? found.endpoint->port : -1,
             .error_code = (int16_t)found.code,
-            .error_message = str_of(found.code ? message_of(found.code) : "")};
+            .error_message =
+                str_of(tells_why(in->key_type, found.code) ? message_of(found.code) : "")};
     }
     request_respond(ctx, &out);
 }

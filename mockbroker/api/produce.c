@@ -1,8 +1,9 @@
 /*
  * produce.c - Produce: append to the logs this broker leads, and answer when the acks are there.
  *
- * Each partition is taken for itself; one that is refused does not stop the others. If a request
- * names a partition twice, only the last one counts, as in Kafka (its server keeps a map).
+ * Each partition is taken for itself; one that is refused does not stop the others. What a request
+ * names more than once is answered once, as in Kafka, whose server keeps maps: of the record sets that
+ * pass the first look the last one is appended, and if any did not pass, its refusal is the answer.
  *
  * Source: kafka.server.KafkaApis.handleProduceRequest, ReplicaManager.appendRecords.
  */
@@ -26,6 +27,14 @@ struct waiting_partition {
     partition_answer *answer;
 };
 
+/* A partition of the request, however often it is named. */
+struct item {
+    const struct produce_request_topic_produce_data *topic;
+    const partition_part *part; /* to be appended; NULL: none passed the first look */
+    partition_answer *answer;
+    bool refused;
+};
+
 struct produce_state {
     struct delayed op; /* first */
     struct request_context *ctx;
@@ -35,8 +44,8 @@ struct produce_state {
     struct waiting_partition *waiting;
     size_t waiting_count;
     bool any_error;
-    struct data_names names; /* only while the request is taken apart */
-    size_t ordinal;
+    struct item *items;
+    size_t item_count;
 };
 
 /* --- one partition --- */
@@ -66,16 +75,20 @@ static bool is_transactional(struct bytes records)
            batch_is_transactional(&h);
 }
 
-/* Why the partition is refused before its log is asked; ERR_NONE: it is not. */
-static int check(struct produce_state *state, const struct data_target *target,
-                 struct bytes records, cafka_error *reason)
+/* The first look: is the partition known, and are these the bytes of a batch? */
+static int look(const struct produce_state *state, const struct data_target *target,
+                struct bytes records, cafka_error *reason)
 {
-    const struct request_context *ctx = state->ctx;
     if (target->error && target->error != ERR_NOT_LEADER_OR_FOLLOWER)
         return target->error;
-    int code = append_check_request(records, ctx->version, reason);
-    if (code)
-        return code;
+    return append_check_request(records, state->ctx->version, reason);
+}
+
+/* Why a record set is refused before its log is asked; ERR_NONE: it is not. */
+static int check(const struct produce_state *state, const struct data_target *target,
+                 struct bytes records)
+{
+    const struct request_context *ctx = state->ctx;
     if (state->request->acks < -1 || state->request->acks > 1)
         return ERR_INVALID_REQUIRED_ACKS;
     if (target->topic->internal && !str_is(ctx->head.client_id, "__admin_client"))
@@ -131,22 +144,59 @@ static void append(struct produce_state *state, partition_answer *answer,
     append_result_fini(&result);
 }
 
-static void handle_partition(struct produce_state *state, const struct data_target *target,
-                             const partition_part *part, partition_answer *answer)
+static struct data_target target_of(const struct produce_state *state,
+                                    const struct produce_request_topic_produce_data *topic,
+                                    int32_t index)
 {
-    struct bytes records = {part->records.data, part->records.size};
-    answer->index = part->index;
+    return data_find(state->ctx->broker, topic->name, topic->topic_id,
+                     state->ctx->version >= VERSION_WITH_IDS, index);
+}
+
+static struct bytes records_of(const partition_part *part)
+{
+    return bytes_of(part->records.data, part->records.size);
+}
+
+static void look_at(struct produce_state *state, struct item *item,
+                    const struct produce_request_topic_produce_data *topic,
+                    const partition_part *part)
+{
+    struct data_target target = target_of(state, topic, part->index);
     cafka_error reason = {0};
-    int code = check(state, target, records, &reason);
+    int code = look(state, &target, records_of(part), &reason);
     if (!code) {
-        append(state, answer, target, records);
+        item->topic = topic;
+        item->part = part;
         return;
     }
-    fail(state, answer, code);
+    item->refused = true;
+    fail(state, item->answer, code);
     if (code == ERR_CORRUPT_MESSAGE) /* of the other errors the real broker sends no words either */
-        answer->error_message = api_keep(state->ctx, reason.message);
+        item->answer->error_message = api_keep(state->ctx, reason.message);
+}
+
+/* False: no memory. */
+static bool append_item(struct produce_state *state, struct item *item)
+{
+    partition_answer *answer = item->answer;
+    if (!item->part)
+        return true;
+    if (item->refused) { /* nobody will see how this one went */
+        answer = request_alloc(state->ctx, sizeof *answer);
+        if (!answer)
+            return false;
+        produce_response_partition_produce_response_init(answer);
+    }
+    struct data_target target = target_of(state, item->topic, item->part->index);
+    int code = check(state, &target, records_of(item->part));
+    if (!code) {
+        append(state, answer, &target, records_of(item->part));
+        return true;
+    }
+    fail(state, answer, code);
     if (code == ERR_NOT_LEADER_OR_FOLLOWER)
-        name_leader(state, answer, target);
+        name_leader(state, answer, &target);
+    return true;
 }
 
 /* --- acks --- */
@@ -250,55 +300,76 @@ static size_t count_partitions(const struct produce_request *request)
     return count;
 }
 
-/* Note which partition is named where last. A request for one partition, the common kind, needs none of it. */
-static bool name_all(struct produce_state *state)
+enum { WHOLE_TOPIC = -1 }; /* an index that names the topic itself */
+
+/* Give each topic its place in the answer, with room for its partitions; map[t] gets the place. */
+static bool place_topics(struct produce_state *state, size_t *map)
 {
     const struct produce_request *request = state->request;
-    size_t ordinal = 0;
-    if (count_partitions(request) < 2)
-        return true;
-    for (int32_t t = 0; t < request->topic_data_count; t++)
-        for (int32_t i = 0; i < request->topic_data[t].partition_data_count; i++)
-            if (!data_names_put(&state->names, request->topic_data[t].name,
-                                request->topic_data[t].topic_id,
-                                request->topic_data[t].partition_data[i].index, ordinal++))
-                return false;
-    return true;
-}
-
-static bool is_named_again(const struct produce_state *state,
-                           const struct produce_request_topic_produce_data *topic, int32_t index,
-                           size_t ordinal)
-{
-    return state->names.ordinals.count &&
-           data_names_get(&state->names, topic->name, topic->topic_id, index) != ordinal;
-}
-
-static bool handle_topic(struct produce_state *state, int32_t index)
-{
-    struct request_context *ctx = state->ctx;
-    const struct produce_request_topic_produce_data *topic = &state->request->topic_data[index];
-    struct produce_response_topic_produce_response *out =
-        &state->response.responses[state->response.responses_count];
-    out->name = topic->name;
-    out->topic_id = topic->topic_id;
-    out->partition_responses =
-        request_calloc(ctx, (size_t)topic->partition_data_count, sizeof *out->partition_responses);
-    if (topic->partition_data_count && !out->partition_responses)
-        return false;
-    for (int32_t i = 0; i < topic->partition_data_count; i++) {
-        if (is_named_again(state, topic, topic->partition_data[i].index, state->ordinal++))
+    struct produce_response *response = &state->response;
+    struct data_names names = {0};
+    bool good = true;
+    for (int32_t t = 0; good && t < request->topic_data_count; t++) {
+        const struct produce_request_topic_produce_data *topic = &request->topic_data[t];
+        if (!topic->partition_data_count)
             continue;
-        partition_answer *answer = &out->partition_responses[out->partition_responses_count++];
-        produce_response_partition_produce_response_init(answer);
-        struct data_target target =
-            data_find(ctx->broker, topic->name, topic->topic_id, ctx->version >= VERSION_WITH_IDS,
-                      topic->partition_data[i].index);
-        handle_partition(state, &target, &topic->partition_data[i], answer);
+        map[t] = request->topic_data_count < 2
+                     ? SIZE_MAX
+                     : data_names_get(&names, topic->name, topic->topic_id, WHOLE_TOPIC);
+        if (map[t] == SIZE_MAX) {
+            map[t] = (size_t)response->responses_count++;
+            response->responses[map[t]].name = topic->name;
+            response->responses[map[t]].topic_id = topic->topic_id;
+            good = request->topic_data_count < 2 ||
+                   data_names_put(&names, topic->name, topic->topic_id, WHOLE_TOPIC, map[t]);
+        }
+        response->responses[map[t]].partition_responses_count += topic->partition_data_count;
     }
-    if (out->partition_responses_count)
-        state->response.responses_count++;
-    return true;
+    map_fini(&names.ordinals);
+    for (int32_t t = 0; good && t < response->responses_count; t++) {
+        struct produce_response_topic_produce_response *out = &response->responses[t];
+        out->partition_responses = request_calloc(state->ctx, (size_t)out->partition_responses_count,
+                                                  sizeof *out->partition_responses);
+        good = out->partition_responses;
+        out->partition_responses_count = 0;
+    }
+    return good;
+}
+
+static struct item *new_item(struct produce_state *state, size_t place, int32_t index)
+{
+    struct produce_response_topic_produce_response *out = &state->response.responses[place];
+    struct item *item = &state->items[state->item_count++];
+    item->answer = &out->partition_responses[out->partition_responses_count++];
+    produce_response_partition_produce_response_init(item->answer);
+    item->answer->index = index;
+    return item;
+}
+
+/* One item a partition, looked at. A request for one partition, the common kind, needs no names. */
+static bool list_items(struct produce_state *state, const size_t *places)
+{
+    const struct produce_request *request = state->request;
+    bool several = count_partitions(request) > 1, good = true;
+    struct data_names names = {0};
+    for (int32_t t = 0; good && t < request->topic_data_count; t++)
+        for (int32_t i = 0; good && i < request->topic_data[t].partition_data_count; i++) {
+            const struct produce_request_topic_produce_data *topic = &request->topic_data[t];
+            const partition_part *part = &topic->partition_data[i];
+            size_t known = several
+                               ? data_names_get(&names, topic->name, topic->topic_id, part->index)
+                               : SIZE_MAX;
+            if (known == SIZE_MAX) {
+                known = state->item_count;
+                (void)new_item(state, places[t], part->index);
+                good = !several ||
+                       data_names_put(&names, topic->name, topic->topic_id, part->index, known);
+            }
+            if (good)
+                look_at(state, &state->items[known], topic, part);
+        }
+    map_fini(&names.ordinals);
+    return good;
 }
 
 /* A request that writes in a transaction must name it (there is nobody who could be authorised otherwise). */
@@ -315,32 +386,10 @@ static bool lacks_transactional_id(const struct produce_request *request)
 
 static void refuse_all(struct produce_state *state, int code)
 {
-    for (int32_t t = 0; t < state->response.responses_count; t++)
-        for (int32_t i = 0; i < state->response.responses[t].partition_responses_count; i++)
-            fail(state, &state->response.responses[t].partition_responses[i], code);
-}
-
-/* The answer's shape with every partition in it, for a refusal of the whole. */
-static bool list_all(struct produce_state *state)
-{
-    const struct produce_request *request = state->request;
-    for (int32_t t = 0; t < request->topic_data_count; t++) {
-        const struct produce_request_topic_produce_data *topic = &request->topic_data[t];
-        struct produce_response_topic_produce_response *out =
-            &state->response.responses[state->response.responses_count++];
-        out->name = topic->name;
-        out->topic_id = topic->topic_id;
-        out->partition_responses = request_calloc(state->ctx, (size_t)topic->partition_data_count,
-                                                  sizeof *out->partition_responses);
-        if (topic->partition_data_count && !out->partition_responses)
-            return false;
-        for (int32_t i = 0; i < topic->partition_data_count; i++) {
-            partition_answer *answer = &out->partition_responses[out->partition_responses_count++];
-            produce_response_partition_produce_response_init(answer);
-            answer->index = topic->partition_data[i].index;
-        }
+    for (size_t i = 0; i < state->item_count; i++) {
+        fail(state, state->items[i].answer, code);
+        state->items[i].answer->error_message = (struct str){0};
     }
-    return true;
 }
 
 static bool prepare(struct produce_state *state)
@@ -351,23 +400,26 @@ static bool prepare(struct produce_state *state)
     state->response.responses =
         request_calloc(ctx, (size_t)request->topic_data_count, sizeof *state->response.responses);
     state->waiting = request_calloc(ctx, count_partitions(request), sizeof *state->waiting);
+    state->items = request_calloc(ctx, count_partitions(request), sizeof *state->items);
     return !data_endpoints_init(&state->endpoints, ctx) &&
            (state->response.responses || !request->topic_data_count) &&
-           (state->waiting || !count_partitions(request));
+           ((state->waiting && state->items) || !count_partitions(request));
 }
 
 static bool handle_all(struct produce_state *state)
 {
+    size_t *places =
+        request_calloc(state->ctx, (size_t)state->request->topic_data_count + 1, sizeof *places);
+    if (!places || !place_topics(state, places) || !list_items(state, places))
+        return false;
     if (lacks_transactional_id(state->request)) {
-        bool listed = list_all(state);
         refuse_all(state, ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
-        return listed;
+        return true;
     }
-    bool good = name_all(state);
-    for (int32_t t = 0; good && t < state->request->topic_data_count; t++)
-        good = handle_topic(state, t);
-    map_fini(&state->names.ordinals);
-    return good;
+    for (size_t i = 0; i < state->item_count; i++)
+        if (!append_item(state, &state->items[i]))
+            return false;
+    return true;
 }
 
 void api_produce(struct request_context *ctx)

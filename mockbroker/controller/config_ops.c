@@ -98,22 +98,46 @@ static bool next_item(struct str *rest, struct str *item)
     return true;
 }
 
+/* Items as they are, spaces and all: so Kafka compares them here. */
+static bool next_raw_item(struct str *rest, struct str *item)
+{
+    if (!rest->data)
+        return false;
+    const char *comma = rest->size ? memchr(rest->data, ',', rest->size) : NULL;
+    size_t size = comma ? (size_t)(comma - rest->data) : rest->size;
+    *item = (struct str){rest->data, size};
+    *rest = comma ? (struct str){comma + 1, rest->size - size - 1} : (struct str){0};
+    return true;
+}
+
 static bool has_item(struct str list, struct str item)
 {
     struct str other;
-    while (next_item(&list, &other))
+    while (next_raw_item(&list, &other))
         if (str_equal(other, item))
             return true;
     return false;
 }
 
-static void put_item(struct buffer *out, struct str item)
+/* Java's split() drops empty items from the end; of an empty text it makes one empty item. */
+static struct str without_empty_end(struct str list)
 {
-    if (!item.size)
-        return;
-    if (out->size)
-        buffer_put_u8(out, ',');
-    buffer_put(out, item.data, item.size);
+    bool had = list.size > 0;
+    while (list.size && list.data[list.size - 1] == ',')
+        list.size--;
+    return had && !list.size ? (struct str){0} : list;
+}
+
+struct joined {
+    struct buffer text;
+    size_t count;
+};
+
+static void put_item(struct joined *out, struct str item)
+{
+    if (out->count++)
+        buffer_put_u8(&out->text, ',');
+    buffer_put(&out->text, item.data, item.size);
 }
 
 /* The list with the items of `value` added, or without them. */
@@ -121,23 +145,25 @@ static int change_list(struct draft *d, int type, const struct config_change *ch
                        cafka_error *err)
 {
     const struct config_def *def = config_def_of(type, change->name);
-    if (!def || def->type != CONFIG_LIST)
+    if (!def || def->type != CONFIG_LIST || type == CONFIG_RESOURCE_CLIENT_METRICS)
         return error_set(err, ERR_INVALID_CONFIG,
                          "Can't %s to key %.*s because its type is not LIST.",
                          change->op == CONFIG_OP_APPEND ? "APPEND" : "SUBTRACT",
                          STR_ARG(change->name));
     const char *current = draft_get(d, change->name);
     struct str old = str_of(current ? current : def->fallback), item;
-    struct buffer out = {0};
-    for (struct str rest = old; next_item(&rest, &item);)
-        if (change->op == CONFIG_OP_APPEND || !has_item(change->value, item))
+    struct str value = without_empty_end(change->value);
+    struct joined out = {0};
+    for (struct str rest = old; next_raw_item(&rest, &item);)
+        if (item.size && (change->op == CONFIG_OP_APPEND || !has_item(value, item)))
             put_item(&out, item);
-    for (struct str rest = change->value; next_item(&rest, &item);)
-        if (change->op == CONFIG_OP_APPEND && !has_item(old, item))
+    for (struct str rest = value; next_raw_item(&rest, &item);)
+        if (change->op == CONFIG_OP_APPEND && (!item.size || !has_item(old, item)))
             put_item(&out, item);
-    char *text = buffer_string(&out);
-    int rc = text ? draft_set(d, change->name, (struct str){text, out.size}, err) : no_memory(err);
-    buffer_fini(&out);
+    struct str text = {buffer_string(&out.text), 0};
+    text.size = text.data ? strlen(text.data) : 0;
+    int rc = text.data ? draft_set(d, change->name, text, err) : no_memory(err);
+    buffer_fini(&out.text);
     return rc;
 }
 
@@ -208,13 +234,32 @@ static int64_t group_value(const struct controller *c, const struct config_entry
     return broker_config_long(&c->config, fallback);
 }
 
+/* Whether a share group's start is earliest, latest or by_duration:PnDTnHnMn.nS. */
+static int check_offset_reset(const char *value, cafka_error *err)
+{
+    static const char duration[] = "by_duration:P";
+    const char *rest = value + sizeof duration - 1;
+    if (!strcmp(value, "earliest") || !strcmp(value, "latest"))
+        return CAFKA_OK;
+    if (!strncmp(value, duration, sizeof duration - 1) && *rest &&
+        strspn(rest, "0123456789DTHMS.") == strlen(rest) && strpbrk(rest, "DHMS"))
+        return CAFKA_OK;
+    return error_set(err, ERR_INVALID_CONFIG,
+                     "Invalid value %s for configuration share.auto.offset.reset: Invalid value `%s` "
+                     "for configuration share.auto.offset.reset. The value must be either 'earliest', "
+                     "'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
+                     value, value);
+}
+
 static int check_group(const struct controller *c, const struct config_entry *entries, size_t count,
                        cafka_error *err)
 {
     static const char *const kinds[] = {"consumer", "share", "streams"};
     int rc = check_plain(CONFIG_RESOURCE_GROUP, "group", entries, count, err);
     for (size_t i = 0; !rc && i < count; i++)
-        rc = check_group_bounds(c, &entries[i], err);
+        rc = strcmp(entries[i].name, "share.auto.offset.reset")
+                 ? check_group_bounds(c, &entries[i], err)
+                 : check_offset_reset(entries[i].value, err);
     for (size_t i = 0; !rc && i < sizeof kinds / sizeof *kinds; i++) {
         char session[64], heartbeat[64];
         snprintf(session, sizeof session, "%s.session.timeout.ms", kinds[i]);
@@ -224,6 +269,29 @@ static int check_group(const struct controller *c, const struct config_entry *en
                            heartbeat);
     }
     return rc;
+}
+
+/* Could it be a regular expression? What opens must close, and what repeats needs something to repeat. */
+static bool is_pattern(struct str text)
+{
+    int depth = 0;
+    bool in_class = false;
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        if (c == '\\' && ++i == text.size)
+            return false;
+        if (c == '\\')
+            continue;
+        if (in_class) {
+            in_class = c != ']';
+            continue;
+        }
+        in_class = c == '[';
+        depth += (c == '(') - (c == ')');
+        if (depth < 0 || (strchr("*+?", c) && c && (!i || text.data[i - 1] == '|')))
+            return false;
+    }
+    return !depth && !in_class;
 }
 
 /* "name=pattern,…" of what a client tells about itself. */
@@ -239,6 +307,9 @@ static bool is_client_match(struct str value)
         for (size_t i = 0; equals && i < sizeof names / sizeof *names; i++)
             known |= str_is(trim((struct str){item.data, (size_t)(equals - item.data)}), names[i]);
         if (!known)
+            return false;
+        size_t name = (size_t)(equals - item.data) + 1;
+        if (!is_pattern((struct str){item.data + name, item.size - name}))
             return false;
     }
     return true;

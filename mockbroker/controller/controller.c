@@ -435,6 +435,49 @@ int controller_appoint_leader(struct controller *c, struct str name, int32_t ind
     return commit_and_free(c, &records, rc, err);
 }
 
+static int elect_preferred(struct controller *c, struct str name, int32_t index,
+                           const struct partition_image *p, cafka_error *err)
+{
+    int32_t preferred = p->replicas[0];
+    if (p->leader == preferred)
+        return error_set(err, ERR_ELECTION_NOT_NEEDED,
+                         "Leader election not needed for topic partition.");
+    if (!contains(p->isr, p->isr_count, preferred) || !image_live_broker(&c->image, preferred))
+        return error_set(err, ERR_PREFERRED_LEADER_NOT_AVAILABLE,
+                         "The preferred leader was not available.");
+    return controller_move_leader(c, name, index, preferred, err);
+}
+
+static int elect_any(struct controller *c, struct str name, int32_t index,
+                     const struct partition_image *p, cafka_error *err)
+{
+    if (p->leader != NO_LEADER)
+        return error_set(err, ERR_ELECTION_NOT_NEEDED,
+                         "Leader election not needed for topic partition.");
+    int32_t leader = choose_leader(c, p, NO_LEADER, NO_LEADER);
+    if (leader != NO_LEADER)
+        return controller_move_leader(c, name, index, leader, err);
+    for (int32_t i = 0; i < p->replica_count; i++)
+        if (image_live_broker(&c->image, p->replicas[i]))
+            return controller_appoint_leader(c, name, index, p->replicas[i], err);
+    return error_set(err, ERR_ELIGIBLE_LEADERS_NOT_AVAILABLE,
+                     "Eligible topic partition leaders are not available.");
+}
+
+int controller_elect_leader(struct controller *c, struct str name, int32_t index, bool unclean,
+                            cafka_error *err)
+{
+    const struct topic_image *topic = image_topic(&c->image, name);
+    const struct partition_image *p = topic_partition(topic, index);
+    if (!topic)
+        return error_set(err, ERR_UNKNOWN_TOPIC_OR_PARTITION, "No such topic as %.*s",
+                         STR_ARG(name));
+    if (!p)
+        return error_set(err, ERR_UNKNOWN_TOPIC_OR_PARTITION, "No such partition as %.*s-%d",
+                         STR_ARG(name), (int)index);
+    return unclean ? elect_any(c, name, index, p, err) : elect_preferred(c, name, index, p, err);
+}
+
 /* --- producer ids --- */
 
 int controller_allocate_producer_ids(struct controller *c, int32_t broker, int64_t *first,

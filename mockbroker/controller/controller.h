@@ -69,6 +69,13 @@ int controller_move_leader(struct controller *controller, struct str topic, int3
 /* The same without asking whether it is in sync: it is the whole ISR then. NO_LEADER: the ISR stays. */
 int controller_appoint_leader(struct controller *controller, struct str topic, int32_t partition,
                               int32_t leader, cafka_error *err);
+/*
+ * An election that somebody asks for: of the first replica, or (unclean) of any that lives if the
+ * partition has no leader. ERR_ELECTION_NOT_NEEDED, ERR_PREFERRED_LEADER_NOT_AVAILABLE,
+ * ERR_ELIGIBLE_LEADERS_NOT_AVAILABLE, ERR_UNKNOWN_TOPIC_OR_PARTITION, with Kafka's sentence.
+ */
+int controller_elect_leader(struct controller *controller, struct str topic, int32_t partition,
+                            bool unclean, cafka_error *err);
 
 /*
  * Operations of the APIs: fill the response, whose memory comes from the arena. A result is an

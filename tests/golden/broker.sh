@@ -29,7 +29,8 @@ for dir in "$build" "$PWD" "$top/build"; do
 done
 scripts=("$@")
 [ $# -gt 0 ] || scripts=(wire metadata topics configs produce idempotence fetch
-    odd-fetch odd-produce odd-idempotence odd-topics)
+    odd-fetch odd-produce odd-idempotence odd-topics odd-batches odd-configs odd-create odd-metadata
+    odd-records odd-wire)
 
 skip() {
     echo "skipped: $*"
