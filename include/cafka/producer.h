@@ -240,6 +240,23 @@ CAFKA_API int cafka_producer_partitions(cafka_producer *producer, const char *to
 CAFKA_API int cafka_producer_partition_for(cafka_producer *producer, const cafka_record *record,
                                            int32_t *partition, cafka_error *err);
 
+/* What a producer holds at this moment. */
+typedef struct cafka_producer_use {
+    size_t size;                    /* sizeof(cafka_producer_use), set by the caller */
+    int64_t buffer_total_bytes;     /* buffer.memory */
+    int64_t buffer_available_bytes; /* of it; below 0 for a moment after a batch had to be split */
+    int64_t records;                /* taken, and not reported yet */
+    int32_t requests_in_flight;     /* sent, and not answered yet */
+    int32_t waiting_threads;        /* that wait for buffer.memory */
+} cafka_producer_use;
+
+/*
+ * Fills *out. Numbers are read one after the other while other threads go on, so two of them may be a
+ * moment apart. Costs a look at each partition that was sent to, and nothing per record.
+ * Errors: CAFKA_ERR_ARGUMENT.  Thread: any, callbacks too.  Blocks: no.
+ */
+CAFKA_API int cafka_producer_stats(cafka_producer *producer, cafka_producer_use *out);
+
 /* The producer as a client, for what all clients have: cafka_client_fd(), cafka_dispatch(). */
 CAFKA_API cafka_client *cafka_producer_client(cafka_producer *producer);
 

@@ -214,6 +214,7 @@ struct producer_batch *partition_close_locked(struct accumulator *a, struct part
         last->slots =
             (uint32_t)((size_t)(last->data + last->capacity - p->limit) / sizeof(struct slot));
     batch->count = p->count;
+    atomic_fetch_add_explicit(&a->closed_records, p->count, memory_order_relaxed);
     batch->base_timestamp = p->base_timestamp;
     batch->max_timestamp = p->max_timestamp;
     batch->queued_blocks = p->open_blocks;

@@ -90,7 +90,8 @@ struct accumulator {
     bool slots;        /* keep opaques */
     int codec, level;
     int64_t linger_ms;
-    struct mpsc handed; /* partitions that have news for the loop */
+    _Atomic(int64_t) closed_records; /* in batches that are closed and not reported */
+    struct mpsc handed;              /* partitions that have news for the loop */
     /* Takes batches to be sealed by other threads; NULL: accumulator_seal() does it itself. */
     void (*seal_elsewhere)(struct accumulator *a, struct producer_batch *batch);
     pthread_mutex_t sealers_mu;

@@ -98,6 +98,12 @@ static void settle(cafka_producer *producer, struct producer_batch *batch)
     release(producer, batch);
 }
 
+/* So many records more are no longer the producer's: cafka_producer_stats(). */
+static void count_told(cafka_producer *producer, int32_t count)
+{
+    atomic_fetch_sub_explicit(&producer->accumulator.closed_records, count, memory_order_relaxed);
+}
+
 static struct cafka_delivery begin_walk(const struct producer_batch *batch)
 {
     return (struct cafka_delivery){.batch = batch,
@@ -122,6 +128,7 @@ static void tell(struct client_callback *callback)
     struct cafka_delivery delivery = begin_walk(batch);
     if (producer->settings.on_delivery)
         producer->settings.on_delivery(producer, &delivery, producer->settings.on_delivery_user);
+    count_told(producer, batch->count - batch->waited);
     settle(producer, batch);
 }
 
@@ -137,6 +144,7 @@ static void note_failure(cafka_producer *producer, const struct producer_batch *
 void delivery_finish(cafka_producer *producer, struct producer_batch *batch)
 {
     batch->finished = true;
+    count_told(producer, batch->waited);
     wake_waiters(producer, batch);
     bool told = batch->waited == batch->count; /* to those who waited, and there is nobody else */
     if (!batch->on_wire)
@@ -148,6 +156,7 @@ void delivery_finish(cafka_producer *producer, struct producer_batch *batch)
         client_callback(&producer->client, &batch->callback); /* perhaps the last touch of it */
         return;
     }
+    count_told(producer, batch->count - batch->waited);
     settle(producer, batch);
 }
 

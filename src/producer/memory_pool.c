@@ -231,6 +231,14 @@ void memory_pool_close(struct memory_pool *pool)
     pthread_mutex_unlock(&pool->mu);
 }
 
+int64_t memory_pool_available(struct memory_pool *pool)
+{
+    pthread_mutex_lock(&pool->mu);
+    int64_t available = pool->available;
+    pthread_mutex_unlock(&pool->mu);
+    return available;
+}
+
 size_t memory_pool_used(struct memory_pool *pool)
 {
     pthread_mutex_lock(&pool->mu);

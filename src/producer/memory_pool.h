@@ -91,6 +91,7 @@ int memory_pool_leave(struct memory_pool *pool, struct pool_waiter *waiter, stru
 /* Wake everybody in line; nobody gets in line again. */
 void memory_pool_close(struct memory_pool *pool);
 
-size_t memory_pool_used(struct memory_pool *pool); /* bytes charged */
+int64_t memory_pool_available(struct memory_pool *pool); /* bytes not charged; below 0: overdrawn */
+size_t memory_pool_used(struct memory_pool *pool);       /* bytes charged */
 
 #endif

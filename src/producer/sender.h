@@ -67,6 +67,7 @@ struct sender {
     struct list leaderless; /* partitions that have something but no leader */
     struct list active;     /* partitions that have any batch */
     struct list idle_calls, calls;
+    atomic_int requests_in_flight; /* any thread reads it */
     uint64_t request_count;
     struct arena arena; /* of the answer being handled */
     struct decompressor *decompressor;

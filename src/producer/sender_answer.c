@@ -128,6 +128,7 @@ void sender_answered(struct request *request, const struct reply *reply)
         }
     }
     to->in_flight--;
+    atomic_fetch_sub_explicit(&sender->requests_in_flight, 1, memory_order_relaxed);
     to->dirty = true;
     list_remove(&call->link);
     struct cursor cursor = {0};

@@ -274,6 +274,7 @@ bool sender_send_one(struct sender *sender, struct sender_broker *to, struct con
     }
     call->to = to;
     to->in_flight++;
+    atomic_fetch_add_explicit(&sender->requests_in_flight, 1, memory_order_relaxed);
     list_push_back(&sender->calls, &call->link);
     return true;
 }

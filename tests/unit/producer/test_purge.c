@@ -212,6 +212,82 @@ static void a_topic_in_steady_use_is_not_dropped(void **state)
     assert_int_equal(f->cluster.metadata_topics, 1);
 }
 
+/* --- what a producer says of itself --- */
+
+static cafka_producer_use look(struct producer_fixture *f)
+{
+    cafka_producer_use use = {.size = sizeof use};
+    assert_int_equal(cafka_producer_stats(f->producer, &use), CAFKA_OK);
+    return use;
+}
+
+static int64_t in_callback_records;
+static void look_in_callback(struct producer_fixture *f)
+{
+    in_callback_records = look(f).records;
+}
+
+static void the_stats_follow_the_records(void **state)
+{
+    struct producer_fixture *f = *state;
+    set(f, "buffer.memory", "1000000");
+    set(f, "linger.ms", "50");
+    f->in_callback = look_in_callback;
+    start(f);
+    assert_int_equal(look(f).records, 0);
+    assert_int_equal(look(f).buffer_total_bytes, 1000000);
+    assert_int_equal(look(f).buffer_available_bytes, 1000000);
+
+    send_records(f, 7);
+    assert_int_equal(try_record(f, 1, 100, NULL), 0);
+    cafka_producer_use use = look(f);
+    assert_int_equal(use.records, 8);
+    assert_int_equal(use.requests_in_flight, 0);
+    assert_int_equal(use.waiting_threads, 0);
+    assert_in_range(use.buffer_available_bytes, 940000, 999000); /* a block a partition */
+
+    script_rule_add(&f->cluster, API_PRODUCE, SCRIPT_DELAY, 100);
+    script_rule_add(&f->cluster, API_PRODUCE, SCRIPT_DELAY, 100);
+    sim_advance_ms(f->sim, 100);
+    assert_int_equal(look(f).records, 8);
+    assert_int_equal(look(f).requests_in_flight, 2); /* two brokers */
+    flush(f);
+    assert_in_range(in_callback_records, 1, 7); /* those being reported are still the producer's */
+    assert_int_equal(look(f).records, 0);
+    assert_int_equal(look(f).requests_in_flight, 0);
+    assert_int_equal(look(f).buffer_available_bytes, 1000000);
+
+    cafka_record record = {.topic = "orders", .value = "v", .value_size = 1};
+    assert_int_equal(cafka_producer_send_wait(f->producer, &record, NULL, NULL), 0);
+    assert_int_equal(look(f).records, 0);
+}
+
+/* Whatever became of the batches: split, refused, purged, given up at close. */
+static void the_stats_end_at_nothing(void **state)
+{
+    struct producer_fixture *f = *state;
+    f->max_message_bytes = 3000;
+    start(f);
+    for (int i = 0; i < 20; i++)
+        send_records(f, 5);
+    flush(f);
+    assert_int_equal(look(f).records, 0);
+    fault(f, FAULT_REFUSE, ERR_TOPIC_AUTHORIZATION_FAILED);
+    send_records(f, 5);
+    flush(f);
+    assert_int_equal(look(f).records, 0);
+    send_records(f, 5);
+    purge(f, CAFKA_PURGE_QUEUED);
+    assert_int_equal(look(f).records, 0);
+    send_records(f, 5);
+    (void)cafka_producer_close(f->producer, 0, NULL);
+    assert_int_equal(look(f).records, 0);
+
+    cafka_producer_use shorter = {0};
+    assert_int_equal(cafka_producer_stats(f->producer, &shorter), CAFKA_ERR_ARGUMENT);
+    assert_int_equal(cafka_producer_stats(NULL, &shorter), CAFKA_ERR_ARGUMENT);
+}
+
 #define WORLD_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -226,6 +302,8 @@ int main(void)
         WORLD_TEST(wrong_words_and_closed_producers),
         WORLD_TEST(a_topic_that_is_not_used_is_asked_for_no_more),
         WORLD_TEST(a_topic_in_steady_use_is_not_dropped),
+        WORLD_TEST(the_stats_follow_the_records),
+        WORLD_TEST(the_stats_end_at_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -321,6 +321,79 @@ static void a_child_process_gets_an_error_and_the_parent_goes_on(void **state)
     close_real_world(w);
 }
 
+/* --- every way into a batch at once --- */
+
+static int send_in_turn(struct sender_thread *t, int i, const cafka_record *record)
+{
+    cafka_producer *producer = t->w->f.producer;
+    cafka_reservation *reservation;
+    void *value;
+    if (i % 3 == 0)
+        return cafka_producer_send(producer, record, NULL);
+    if (i % 3 == 1)
+        return cafka_producer_send_many(producer, record, 1, NULL, NULL);
+    int rc = cafka_producer_reserve(producer, record, &reservation, &value, NULL);
+    if (rc)
+        return rc;
+    memcpy(value, record->value, record->value_size);
+    if (i % 7 == 0) { /* a second thought */
+        cafka_producer_abandon(producer, reservation);
+        return cafka_producer_send(producer, record, NULL);
+    }
+    return cafka_producer_commit(producer, reservation, record->value_size, NULL);
+}
+
+static void *send_every_way(void *arg)
+{
+    struct sender_thread *t = arg;
+    uint8_t *value = calloc(1, 9000);
+    for (int i = 0; i < EACH / 4; i++) {
+        int number = t->number * EACH + i;
+        store_be32(value, (uint32_t)number);
+        cafka_record record = {.topic = "orders",
+                               .value = value,
+                               .value_size = i % 5 ? 100 : 9000,
+                               .opaque = (void *)(intptr_t)number,
+                               .partition = i % 6,
+                               .flags = i % 2 ? CAFKA_RECORD_PARTITION : 0};
+        if (!send_in_turn(t, i, &record))
+            t->sent++;
+    }
+    free(value);
+    return NULL;
+}
+
+static void every_way_of_sending_meets_stats_and_purges(void **state)
+{
+    (void)state;
+    struct world *w = open_real_world();
+    struct sender_thread threads[THREADS];
+    set(&w->f, "buffer.memory", "2000000");
+    assert_int_equal(cafka_producer_new(&w->f.producer, w->f.config, NULL), 0);
+    for (int i = 0; i < THREADS; i++) {
+        threads[i] = (struct sender_thread){.w = w, .number = i};
+        assert_int_equal(pthread_create(&threads[i].thread, NULL, send_every_way, &threads[i]), 0);
+    }
+    for (int i = 0; i < 20; i++) {
+        cafka_producer_use use = {.size = sizeof use};
+        assert_int_equal(cafka_producer_stats(w->f.producer, &use), CAFKA_OK);
+        assert_in_range(use.records, 0, THREADS * EACH);
+        assert_int_equal(cafka_producer_purge(w->f.producer, CAFKA_PURGE_QUEUED, NULL), CAFKA_OK);
+        (void)sched_yield();
+    }
+    int sent = 0;
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i].thread, NULL);
+        sent += threads[i].sent;
+    }
+    assert_int_equal(sent, THREADS * (EACH / 4));
+    assert_int_equal(cafka_producer_flush(w->f.producer, -1, NULL), CAFKA_OK);
+    assert_int_equal(atomic_load(&w->delivered) + atomic_load(&w->failed), sent);
+    for (int i = 0; i < THREADS * EACH; i++)
+        assert_int_equal(atomic_load(&w->reported[i]), i % EACH < EACH / 4);
+    close_real_world(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +402,7 @@ int main(void)
         cmocka_unit_test(a_close_does_not_wait_for_workers),
         cmocka_unit_test(threads_share_little_memory),
         cmocka_unit_test(a_close_among_senders_loses_no_report),
+        cmocka_unit_test(every_way_of_sending_meets_stats_and_purges),
         cmocka_unit_test(close_does_not_wait_for_a_stuck_callback),
         cmocka_unit_test(a_child_process_gets_an_error_and_the_parent_goes_on),
     };
