@@ -378,10 +378,10 @@ static int take_response(struct metadata *m, const struct metadata_response *res
 int metadata_take_answer(struct metadata *m, const struct reply *reply, cafka_error *err)
 {
     struct metadata_response response;
-    arena_reset(&m->arena);
     int rc = reply_decode(reply, &m->arena, &response, err);
     if (!rc)
         rc = take_response(m, &response, reply->version, err);
+    arena_fini(&m->arena); /* a large one would lie idle until the next refresh */
     if (rc)
         return rc;
     backoff_reset(&m->failures);

@@ -183,14 +183,14 @@ static void open_batch(struct accumulator *a, struct partition *p, struct block 
     p->base_timestamp = p->max_timestamp = timestamp;
     p->count = 0;
     p->earlier_bytes = p->told_bytes = 0;
-    p->leaves_at = leaves_at(a, p);
+    p->leaves_at = (uint32_t)leaves_at(a, p);
     p->open_blocks = 0;
     enter_block(a, p, block, rest);
 }
 
 static void chain_block(struct accumulator *a, struct partition *p, struct block *block, size_t rest)
 {
-    p->earlier_bytes += last_block_bytes(p);
+    p->earlier_bytes += (uint32_t)last_block_bytes(p);
     p->open->last->used = (uint32_t)last_block_bytes(p);
     struct block *last = p->open->last;
     if (a->slots)
@@ -293,7 +293,7 @@ static void note_growth(struct partition *p, struct append_outcome *outcome)
     if (bytes < p->leaves_at)
         return;
     outcome->grown += bytes - p->told_bytes;
-    p->told_bytes = bytes;
+    p->told_bytes = (uint32_t)bytes;
 }
 
 /* The open batch has more than before: what that means. */

@@ -28,6 +28,7 @@
 struct cafka_topic;
 struct sender_broker;
 
+/* There may be ten thousand of them that do nothing, so fields of a size stand together. */
 struct partition {
     pthread_mutex_t mu; /* guards what follows, up to `closed` */
     uint8_t *at, *end;  /* where the next record goes; both NULL: no batch is open */
@@ -35,49 +36,51 @@ struct partition {
     uint8_t *hard_end; /* how far records may go without slots; `end` may be lower, at batch.size */
     struct producer_batch *open;
     int64_t base_timestamp, max_timestamp;
-    int32_t count;        /* records in the open batch */
-    bool closing;         /* takes no records any more */
-    bool announces;       /* the next record takes the slow path, to be announced */
-    size_t earlier_bytes; /* of the open batch, in blocks before the last */
-    size_t leaves_at;     /* bytes from which the open batch may leave: batch.size, compressed */
-    size_t told_bytes;    /* of the open batch, that the loop was told may leave */
-    int open_blocks;      /* of the open batch */
-    int64_t sticky_bytes; /* appended since the sticky partitioner came here */
+    int32_t count;          /* records in the open batch */
+    bool closing;           /* takes no records any more */
+    bool announces;         /* the next record takes the slow path, to be announced */
+    uint32_t earlier_bytes; /* of the open batch, in blocks before the last */
+    uint32_t leaves_at;     /* bytes from which the open batch may leave: batch.size, compressed */
+    uint32_t told_bytes;    /* of the open batch, that the loop was told may leave */
+    int open_blocks;        /* of the open batch */
+    int64_t sticky_bytes;   /* appended since the sticky partitioner came here */
     uint64_t next_number;
     struct list closed; /* batches closed by appenders, not yet taken by the loop */
 
     /* both sides */
-    struct mpsc_item handed; /* in the accumulator's list while `handed_over` */
-    atomic_bool handed_over;
+    struct mpsc_item handed;                /* in the accumulator's list while `handed_over` */
     _Atomic(struct sender_broker *) broker; /* of the leader; NULL: none known. Written by the loop */
     atomic_int queued_blocks;               /* blocks that wait, for the partitioner's statistics */
+    atomic_bool handed_over;
+
+    /* the loop's */
+    bool ready : 1;      /* something may leave now */
+    bool due : 1;        /* linger.ms is over, or it does not matter: do not hold back */
+    bool used : 1;       /* had a batch, ever */
+    bool leaderless : 1; /* in the sender's list of that name */
 
     /* fixed */
     struct cafka_topic *topic;
     struct batch_limits *limits; /* of the topic; NULL: none */
-    int32_t index;
 
     /* the loop's: sender.c */
     struct list queue;     /* closed batches, in order; a retry is at its front */
     struct list in_flight; /* batches on the wire, and expired ones whose answer is not there yet */
-    int wire_count;        /* batches in requests */
     struct sequences sequences;
-    struct list sender_link; /* in a broker's `ready`, or in the leaderless list */
-    struct list active_link; /* while it has any batch */
-    bool ready;              /* something may leave now */
-    bool due;                /* linger.ms is over, or it does not matter: do not hold back */
-    bool used;               /* had a batch, ever */
-    bool leaderless;         /* in the sender's list of that name */
+    struct list sender_link;           /* in a broker's `ready`, or in the leaderless list */
+    struct list active_link;           /* while it has any batch */
     struct sender_broker *wire_broker; /* where the batches on the wire went */
-    uint64_t request_mark;             /* the request that was offered this partition last */
+    int64_t retry_at_ms;               /* 0: not backing off */
+    struct timer timer;                /* linger or backoff */
+    struct timer expiry;               /* delivery.timeout.ms of the oldest batch */
+    int32_t index;                     /* fixed */
+    uint32_t request_mark;             /* the request that was offered this partition last */
+    int wire_count;                    /* batches in requests */
     int32_t sent_epoch;                /* leader epoch that was known when the last one was sent */
-    int32_t confirmed_broker,
-        confirmed_epoch; /* leader that has acknowledged a batch, and its epoch */
-    int64_t retry_at_ms; /* 0: not backing off */
-    unsigned failures;   /* attempts in a row that failed */
-    struct timer timer;  /* linger or backoff */
-    struct timer expiry; /* delivery.timeout.ms of the oldest batch */
-    int told_error;      /* event function: once per cause */
+    int32_t confirmed_broker;          /* leader that has acknowledged a batch … */
+    int32_t confirmed_epoch;           /* … and its epoch */
+    unsigned failures;                 /* attempts in a row that failed */
+    int told_error;                    /* event function: once per cause */
 };
 
 /* What all partitions of a producer share. */

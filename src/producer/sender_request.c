@@ -94,7 +94,7 @@ static void take_batch(struct sender *sender, struct sender_broker *to, struct p
 static void fill_call(struct sender *sender, struct sender_broker *to, struct produce_call *call)
 {
     size_t size = 0, most = (size_t)sender->producer->settings.max_request_size_bytes;
-    uint64_t mark = ++sender->request_count;
+    uint32_t mark = (uint32_t)++sender->request_count;
     struct list *link;
     while ((link = list_first(&to->ready))) {
         struct partition *p = list_item(link, struct partition, sender_link);

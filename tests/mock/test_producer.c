@@ -5,6 +5,8 @@
  */
 #include "mock/mock_fixture.h"
 
+#include <cafka/memory.h>
+
 #include "protocol/error_codes.h"
 
 enum { RECORDS = 1000 };
@@ -497,6 +499,43 @@ static void a_late_answer_does_no_harm(void **state)
     }
 }
 
+/* --- idle partitions --- */
+
+static int64_t bytes_held(void)
+{
+    cafka_memory_use use = {.size = sizeof use};
+    int64_t bytes = 0;
+    for (size_t i = 0; !cafka_memory_stats(i, &use); i++)
+        bytes += use.bytes;
+    return bytes;
+}
+
+/* Ten thousand partitions that nothing is sent to: five mebibytes, and nobody is asked about them. */
+static void idle_partitions_cost_little_memory_and_no_requests(void **state)
+{
+    (void)state;
+    static const char *const many[] = {"idle:10000:1"};
+    cafka_mock *mock = start_cluster(5, many, 1, NULL);
+    assert_int_equal(cafka_mock_advance_ms(mock, 1000, NULL), CAFKA_OK);
+    int64_t before = bytes_held();
+    cafka_config *config = client_config(mock, "");
+    cafka_producer *producer;
+    cafka_error err = {0};
+    int32_t count;
+    assert_int_equal(cafka_producer_new(&producer, config, &err), CAFKA_OK);
+    assert_int_equal(cafka_producer_partitions(producer, "idle", 10000, &count, &err), CAFKA_OK);
+    assert_int_equal(count, 10000);
+    assert_int_equal(cafka_mock_advance_ms(mock, 1000, NULL), CAFKA_OK);
+    assert_in_range(bytes_held() - before, 0,
+                    6 << 20); /* a part of it the brokers keep, for answering */
+    int64_t asked = cafka_mock_requests(mock, "Metadata");
+    assert_int_equal(cafka_mock_advance_ms(mock, 60000, NULL), CAFKA_OK);
+    assert_int_equal(cafka_mock_requests(mock, "Metadata"), asked);
+    cafka_producer_free(producer);
+    cafka_config_free(config);
+    cafka_mock_free(mock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +552,7 @@ int main(void)
         cmocka_unit_test(a_broker_that_forgot_the_producer_is_told_anew),
         cmocka_unit_test(a_producer_goes_on_after_its_id_expired),
         cmocka_unit_test(a_late_answer_does_no_harm),
+        cmocka_unit_test(idle_partitions_cost_little_memory_and_no_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
