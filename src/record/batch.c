@@ -107,24 +107,27 @@ static int32_t least_length(int8_t magic)
     return magic == BATCH_MAGIC ? RECORD_BATCH_OVERHEAD - BATCH_LOG_OVERHEAD : LEGACY_OVERHEAD_V0;
 }
 
+/* What is not whole ends the walk without an error, whatever its length says, as Kafka's reader has it. */
 int batch_walk_next(struct bytes *rest, struct batch_slice *out, cafka_error *err)
 {
     if (rest->size < BATCH_LOG_OVERHEAD)
         return CAFKA_END;
     int32_t length = (int32_t)load_be32(rest->data + BATCH_LENGTH_AT);
-    if (length < LEGACY_OVERHEAD_V0 || length > INT32_MAX - BATCH_LOG_OVERHEAD)
+    if (length < LEGACY_OVERHEAD_V0)
         return error_set(err, CAFKA_ERR_CORRUPT, "a batch cannot have the length %d", length);
     if (rest->size <= BATCH_MAGIC_AT)
         return CAFKA_END;
     int8_t magic = (int8_t)rest->data[BATCH_MAGIC_AT];
     if (magic < 0 || magic > BATCH_MAGIC)
         return error_set(err, CAFKA_ERR_CORRUPT, "a batch has the unknown magic %d", magic);
-    if (length < least_length(magic))
-        return error_set(err, CAFKA_ERR_CORRUPT, "a batch of magic %d cannot have the length %d",
-                         magic, length);
+    if (length > INT32_MAX - BATCH_LOG_OVERHEAD)
+        return error_set(err, CAFKA_ERR_CORRUPT, "a batch cannot have the length %d", length);
     size_t size = (size_t)length + BATCH_LOG_OVERHEAD;
     if (size > rest->size)
         return CAFKA_END;
+    if (length < least_length(magic))
+        return error_set(err, CAFKA_ERR_CORRUPT, "a batch of magic %d cannot have the length %d",
+                         magic, length);
     *out = (struct batch_slice){bytes_of(rest->data, size), magic};
     rest->data += size;
     rest->size -= size;

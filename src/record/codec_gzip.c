@@ -2,12 +2,13 @@
  * codec_gzip.c - RFC 1952 members by zlib. One is written; several are read, and what follows the
  * last of them is ignored, as Java's GZIPInputStream does.
  */
+#include <string.h>
 #include <zlib.h>
 
 #include "record/codecs.h"
 #include "util/alloc.h"
 
-enum { GZIP_ONLY = 15 + 16, MEMORY_LEVEL = 8, MEMBER_MINIMUM = 18 };
+enum { GZIP_ONLY = 15 + 16, MEMORY_LEVEL = 8, MEMBER_MINIMUM = 18, READ_PIECE = 16384 };
 
 struct gzip_writer {
     z_stream stream;
@@ -127,6 +128,13 @@ static bool member_follows(const z_stream *z)
     return z->avail_in >= MEMBER_MINIMUM && z->next_in[0] == 0x1f && z->next_in[1] == 0x8b;
 }
 
+/* The trailer is looked at when all data has been handed out already. */
+static bool is_trailer_error(const z_stream *z)
+{
+    return z->msg &&
+           (!strcmp(z->msg, "incorrect data check") || !strcmp(z->msg, "incorrect length check"));
+}
+
 int gzip_read(struct gzip_reader **reader, struct bytes in, struct growth *g, cafka_error *err)
 {
     int rc = *reader ? CAFKA_OK : reader_new(reader, err);
@@ -137,7 +145,7 @@ int gzip_read(struct gzip_reader **reader, struct bytes in, struct growth *g, ca
         return compression_failed(err, "gzip", "the context is broken");
     z->next_in = (Bytef *)(uintptr_t)in.data; /* zlib does not write there */
     z->avail_in = (uInt)in.size;
-    size_t want = guess_size(in);
+    size_t want = guess_size(in), member = g->start;
     for (;;) {
         size_t got;
         uint8_t *place = growth_reserve(g, want, &got, &rc, err);
@@ -152,12 +160,15 @@ int gzip_read(struct gzip_reader **reader, struct bytes in, struct growth *g, ca
             return rc;
         if (zrc == Z_STREAM_END && !member_follows(z))
             return CAFKA_OK;
-        if (zrc == Z_STREAM_END)
+        if (zrc == Z_STREAM_END) {
             zrc = inflateReset(z);
-        else if (zrc == Z_OK && !z->avail_in && z->avail_out)
+            member = g->out->size;
+        } else if (zrc == Z_OK && !z->avail_in && z->avail_out)
             return compression_failed(err, "gzip", "the data ends too early");
         if (zrc == Z_MEM_ERROR)
             return error_set(err, CAFKA_ERR_MEMORY, "no memory for gzip");
+        if (zrc == Z_DATA_ERROR && !is_trailer_error(z))
+            growth_drop_piece(g, member, READ_PIECE);
         if (zrc != Z_OK)
             return compression_failed(err, "gzip",
                                       zrc == Z_BUF_ERROR ? "the data ends too early"

@@ -11,7 +11,7 @@
 #include "record/codecs.h"
 #include "util/alloc.h"
 
-enum { HEAD_SIZE = 16, MAGIC_SIZE = 8, BLOCK_SIZE = 32768 };
+enum { HEAD_SIZE = 16, MAGIC_SIZE = 8, BLOCK_SIZE = 32768, READ_PIECE = 2048 };
 
 #ifdef HAVE_SNAPPY
 
@@ -106,23 +106,26 @@ int snappy_read(struct bytes in, struct growth *g, cafka_error *err)
         return read_block(in, g, err);
     struct reader r = reader_of(in.data, in.size);
     reader_take(&r, HEAD_SIZE);
-    while (!reader_failed(&r) && reader_left(&r)) {
+    /* The Java library takes what is too short for a length as the end. */
+    while (!reader_failed(&r) && reader_left(&r) >= 4) {
         if (reader_left(&r) >= MAGIC_SIZE && !memcmp(r.at, head, MAGIC_SIZE)) {
             reader_take(&r, HEAD_SIZE); /* another stream */
             continue;
         }
         int32_t size = (int32_t)reader_be32(&r);
-        if (size < 0)
-            return compression_failed(err, "snappy", "a block has a negative length");
-        struct bytes block = reader_take(&r, (size_t)size);
+        struct bytes block = reader_take(&r, size < 0 ? SIZE_MAX : (size_t)size);
         if (reader_failed(&r))
             break;
         int rc = read_block(block, g, err);
+        if (rc == CAFKA_ERR_COMPRESSION)
+            growth_drop_piece(g, g->start, READ_PIECE);
         if (rc)
             return rc;
     }
-    return reader_failed(&r) ? compression_failed(err, "snappy", "the data ends too early")
-                             : CAFKA_OK;
+    if (!reader_failed(&r))
+        return CAFKA_OK;
+    growth_drop_piece(g, g->start, READ_PIECE);
+    return compression_failed(err, "snappy", "the data ends too early");
 }
 
 #else

@@ -42,6 +42,12 @@ struct growth {
 uint8_t *growth_reserve(struct growth *g, size_t want, size_t *got, int *rc, cafka_error *err);
 /* `size` bytes were written there. CAFKA_ERR_TOO_LARGE past the limit; then the rest is dropped. */
 int growth_commit(struct growth *g, size_t size, cafka_error *err);
+/*
+ * The data was found to be damaged. Kafka's reader takes `piece` bytes at a time from its codec and
+ * loses the piece in which that fails; so that both find the same records before the damage, what
+ * is behind the last whole piece is dropped here too. Pieces begin at `from`, a size of the buffer.
+ */
+void growth_drop_piece(struct growth *g, size_t from, size_t piece);
 
 int compression_failed(cafka_error *err, const char *codec, const char *why);
 int output_full(cafka_error *err, const char *codec);

@@ -139,6 +139,11 @@ int growth_commit(struct growth *g, size_t size, cafka_error *err)
     return CAFKA_OK;
 }
 
+void growth_drop_piece(struct growth *g, size_t from, size_t piece)
+{
+    g->out->size -= (g->out->size - from) % piece;
+}
+
 int compression_failed(cafka_error *err, const char *codec, const char *why)
 {
     return error_set(err, CAFKA_ERR_COMPRESSION, "%s: %s", codec, why);

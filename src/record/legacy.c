@@ -103,8 +103,6 @@ static int last_inner_offset(struct bytes set, int64_t *out, cafka_error *err)
         int8_t magic = (int8_t)entry.data[MAGIC_AT];
         if (magic != 0 && magic != 1)
             return error_set(err, CAFKA_ERR_PROTOCOL, "an inner message has the magic %d", magic);
-        if (entry.data[ATTRIBUTES_AT] & BATCH_CODEC_MASK)
-            return error_set(err, CAFKA_ERR_PROTOCOL, "an inner message is compressed once more");
         *out = (int64_t)load_be64(entry.data);
         any = true;
         at += entry.size;
@@ -179,6 +177,8 @@ int legacy_iter_next(struct record_iter *it, struct record_view *out, cafka_erro
     struct bytes entry = {NULL, 0};
     struct legacy_message m;
     int rc = next_entry(it->at, it->end, &entry, err);
+    if (!rc && entry.data[ATTRIBUTES_AT] & BATCH_CODEC_MASK)
+        return error_set(err, CAFKA_ERR_PROTOCOL, "an inner message is compressed once more");
     if (!rc)
         rc = batch_check(entry, err);
     if (!rc)

@@ -238,8 +238,8 @@ static void cut_data_is_refused_wherever_it_ends(void **state)
             assert_non_null(copy);
             memcpy(copy, packed.data, cut);
             int rc = decompressor_run(d, codec, 2, bytes_of(copy, cut), 1 << 20, &out, NULL);
-            if (codec == CODEC_SNAPPY && cut == 16)
-                assert_true(!rc && !out.size); /* the head alone is an empty stream */
+            if (codec == CODEC_SNAPPY && cut >= 16 && cut < 20)
+                assert_true(!rc && !out.size); /* a head without a block is an empty stream */
             else
                 assert_int_equal(rc, CAFKA_ERR_COMPRESSION);
             free(copy);
