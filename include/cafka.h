@@ -15,6 +15,7 @@
 #include <cafka/error.h>
 #include <cafka/loop.h>
 #include <cafka/memory.h>
+#include <cafka/metrics.h>
 #include <cafka/plugin.h>
 #include <cafka/producer.h>
 #include <cafka/record.h>

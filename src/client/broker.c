@@ -100,6 +100,7 @@ struct conn *broker_conn(struct broker *broker, enum lane which)
             calls_pump_at(client, loop_now_ms(client->loop) + NO_MEMORY_MS);
             return NULL;
         }
+        conn_set_meters(lane->conn, &broker->meters);
         lane->wanted = false;
     }
     if (conn_state(lane->conn) == CONN_IDLE) {
@@ -143,6 +144,7 @@ static struct broker *broker_new(struct client *client, int32_t id, struct str h
     }
     list_push_back(&client->brokers, &broker->link);
     client->broker_count++;
+    broker_meters_init(broker);
     return broker;
 }
 

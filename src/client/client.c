@@ -74,6 +74,7 @@ static void set_up(struct client *client, const struct client_options *options)
         .barrier_task.run = pass_barrier,
         .pump_timer.fire = calls_on_pump_timer,
     };
+    client_meters_init(client);
     list_init(&client->brokers);
     list_init(&client->orphans);
     list_init(&client->bootstraps);

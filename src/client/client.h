@@ -18,6 +18,7 @@
 #include <cafka/client.h>
 
 #include "client/metadata.h"
+#include "client/metrics.h"
 #include "client/settings.h"
 #include "conn/backoff.h"
 #include "conn/conn.h"
@@ -43,6 +44,9 @@ struct broker {
         bool was_ready;
         bool wanted; /* there was no memory for the connection: the pump makes it */
     } lanes[LANE_COUNT];
+    struct conn_meters meters;
+    struct metric_set metric_set;
+    char node_name[20]; /* as Java names it: "node-1" */
     int64_t tried_ms; /* when a connection was asked for last; for the choice of the least loaded */
     int told_error;   /* event callback: once per cause */
 };
@@ -74,6 +78,10 @@ struct client {
     int max_in_flight[LANE_COUNT];
     bool stopped; /* loop: connections are gone, no new ones */
     atomic_bool closing;
+
+    struct metrics metrics;
+    struct conn_meters meters; /* of all its connections */
+    struct metric_set metric_set;
 
     /* client.c's own */
     cafka_loop *shared_loop; /* NULL: the loop is private */

@@ -10,6 +10,10 @@
 
 enum { BROKERS_MAX = 10000 }; /* that a client ever knows; more is no cluster but a mistake */
 
+/* client_meters.c */
+void client_meters_init(struct client *client);
+void broker_meters_init(struct broker *broker);
+
 /* broker.c */
 /* Found or made, and moved if it lives elsewhere now. NULL: no memory, or BROKERS_MAX are known. */
 struct broker *broker_update(struct client *client, int32_t id, struct str host, uint16_t port,

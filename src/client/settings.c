@@ -17,6 +17,7 @@
 #include "util/alloc.h"
 #include "util/bytes.h"
 #include "util/error.h"
+#include "util/meter.h"
 
 /* What is wrong, all of it, in one message. */
 struct filling {
@@ -87,6 +88,16 @@ static int64_t number_of(struct filling *f, const char *name)
 static int32_t int_of(struct filling *f, const char *name)
 {
     return (int32_t)number_of(f, name);
+}
+
+enum { DAY_MS = 24 * 60 * 60 * 1000 };
+
+static void fill_metrics(struct filling *f, struct client_settings *s)
+{
+    int samples = int_of(f, "metrics.num.samples");
+    int64_t window_ms = number_of(f, "metrics.sample.window.ms");
+    s->metrics_samples = samples < METER_SAMPLES_MAX ? samples : METER_SAMPLES_MAX;
+    s->metrics_window_ms = window_ms < 1 ? 1 : window_ms > DAY_MS ? DAY_MS : window_ms;
 }
 
 /* Java's defaults are not taken: a size of our own would turn off what the kernel does by itself. */
@@ -204,6 +215,7 @@ static void fill_client(struct filling *f, struct client_settings *s)
     s->connections_max_idle_ms = number_of(f, "connections.max.idle.ms");
     if (s->connections_max_idle_ms < 0)
         s->connections_max_idle_ms = -1;
+    fill_metrics(f, s);
     s->send_buffer_bytes = socket_buffer(f, "send.buffer.bytes");
     s->receive_buffer_bytes = socket_buffer(f, "receive.buffer.bytes");
     s->receive_message_max_bytes = int_of(f, "receive.message.max.bytes");

@@ -55,6 +55,8 @@ struct client_settings {
     int64_t default_api_timeout_ms; /* a producer has none: its max.block.ms stands here */
     int64_t connection_setup_timeout_ms, connection_setup_timeout_max_ms;
     int64_t connections_max_idle_ms;   /* -1: never closed for idleness */
+    int64_t metrics_window_ms;         /* metrics.sample.window.ms */
+    int metrics_samples;               /* metrics.num.samples */
     int32_t send_buffer_bytes;         /* SO_SNDBUF; 0: the system's */
     int32_t receive_buffer_bytes;      /* SO_RCVBUF; 0: the system's */
     int32_t receive_message_max_bytes; /* a longer frame is refused before anything is allocated */

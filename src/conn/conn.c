@@ -68,8 +68,16 @@ void conn_drop_stream(struct conn *conn)
     if (!stream)
         return;
     conn->written_total = conn->queued_total - stream_unwritten(stream);
+    if (conn->counted)
+        conn_meters_closed(conn->meters, loop_now_ms(conn->options->loop));
+    conn->counted = false;
     conn->stream = NULL; /* releases that follow are drops, not writes */
     stream_free(stream);
+}
+
+void conn_set_meters(struct conn *conn, struct conn_meters *meters)
+{
+    conn->meters = meters;
 }
 
 /* Until it is READY, no answer is large. */

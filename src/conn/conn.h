@@ -25,6 +25,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "conn/meters.h"
 #include "net/frame.h"
 #include "net/loop.h"
 #include "protocol/codec.h"
@@ -73,6 +74,8 @@ int conn_new(struct conn **out, const struct conn_options *options, const char *
              int max_in_flight, const struct conn_events *events, void *owner, cafka_error *err);
 /* Closes; requests in flight are done with CAFKA_ERR_CLOSED first. Takes NULL. Allowed in callbacks. */
 void conn_free(struct conn *conn);
+/* What happens on it is counted there from now on; they outlive it. */
+void conn_set_meters(struct conn *conn, struct conn_meters *meters);
 
 /* Dial unless there is a connection, or once the backoff is over. Asked for again, it changes nothing. */
 void conn_open(struct conn *conn);

@@ -22,6 +22,8 @@ static void on_connected(void *owner)
     struct conn *conn = owner;
     conn_enter(conn);
     conn_move(conn, CONN_VERSIONS);
+    conn_meters_opened(conn->meters, loop_now_ms(conn->options->loop));
+    conn->counted = conn->meters != NULL;
     conn->versions_retried = false;
     int newest = message_max_version(api_find(API_API_VERSIONS)->request);
     conn_ask_versions(conn, conn->versions_fallback ? 0 : newest);

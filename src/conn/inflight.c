@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "conn/internal.h"
 #include "util/alloc.h"
 
 enum { KEEP_BYTES = 64 << 10 }; /* of a slot's buffer, from one request to the next */
@@ -86,6 +87,7 @@ struct request *inflight_finish(struct inflight *f, struct slot *slot)
     struct request *request = slot->request;
     slot->finished = true;
     slot->request = NULL;
+    conn_meters_done(slot->conn->meters);
     if (request)
         request->conn = NULL;
     while (f->count && slot_at(f, 0)->finished) {

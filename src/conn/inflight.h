@@ -18,7 +18,7 @@ struct slot {
     const struct api *api;
     int32_t correlation_id;
     int version;
-    int64_t deadline_ms;
+    int64_t deadline_ms, sent_ms;
     uint64_t begins_at; /* in the count of all bytes queued on the connection */
     bool written;       /* the stream is done with all of it */
     bool no_response;

@@ -63,6 +63,8 @@ struct conn {
     struct conn_feature *features;
     int feature_count;
 
+    struct conn_meters *meters; /* NULL: nobody counts */
+    bool counted;               /* as opened */
     struct timer state_timer, request_timer, throttle_timer, idle_timer, soon_timer;
 };
 

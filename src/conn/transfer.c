@@ -100,6 +100,8 @@ int conn_send_now(struct conn *conn, struct request *request, int version, const
     conn->queued_total += encoded_size(&slot->encoded);
     conn->active_ms = loop_now_ms(conn->options->loop);
     inflight_push(&conn->inflight, slot);
+    slot->sent_ms = conn->active_ms;
+    conn_meters_request(conn->meters, conn->active_ms, (int64_t)encoded_size(&slot->encoded));
     watch_deadline(conn, slot->deadline_ms);
     conn->busy++; /* what the flush finds out is told later */
     stream_flush(conn->stream);
@@ -207,6 +209,8 @@ static int take_response(struct conn *conn, struct frame *frame, cafka_error *er
     if (rc)
         return rc;
     heed_throttle(conn, slot, body);
+    int64_t now_ms = loop_now_ms(conn->options->loop);
+    conn_meters_response(conn->meters, now_ms, (int64_t)frame->size + 4, now_ms - slot->sent_ms);
     struct reply reply = {.conn = conn,
                           .api = slot->api,
                           .version = slot->version,

@@ -302,6 +302,8 @@ int cafka_consumer_new(cafka_consumer **out, const cafka_config *config, cafka_e
     offset_lookup_init(&consumer->lookup, &consumer->client, consumer->settings.read_committed);
     fetcher_init(&consumer->fetcher, &consumer->client, &consumer->settings,
                  &consumer->reader->queue, consumer->budget, &consumer->lookup);
+    consumer_meters_init(consumer);
+    consumer->fetcher.meters = &consumer->meters;
     metadata_set_auto_create(consumer->client.metadata, consumer->settings.allow_auto_create_topics);
     client_start(&consumer->client);
     *out = consumer;
@@ -487,6 +489,8 @@ int cafka_consumer_poll(cafka_consumer *consumer, int64_t timeout_ms, cafka_fetc
         return error_set(err, CAFKA_ERR_ARGUMENT, "poll needs a place for the fetch");
     }
     *out = NULL;
+    consumer_count_consumed(&consumer->meters, env_now_ms(consumer->client.env),
+                            atomic_load(&consumer->reader->handed_out));
     reader_begin_poll(consumer->reader);
     rc = dispatch(consumer, err);
     if (!rc && take_wakeup(consumer))

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "client/client.h"
+#include "consumer/consumer_meters.h"
 #include "consumer/fetcher.h"
 #include "consumer/reader.h"
 
@@ -37,6 +38,7 @@ struct cafka_consumer {
     /* the loop's side */
     struct offset_lookup lookup;
     struct fetcher fetcher;
+    struct consumer_meters meters;
     struct timer changes_timer;
     struct loop_task stop_task, teardown_task;
     atomic_bool stopped, torn_down;

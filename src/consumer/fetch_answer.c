@@ -5,6 +5,7 @@
  */
 #include "consumer/fetch_answer.h"
 
+#include "consumer/consumer_meters.h"
 #include <cafka/consumer.h>
 
 #include "consumer/fetch_position.h"
@@ -296,6 +297,19 @@ static void count_partitions(struct fetch_broker *fb, const struct fetch_respons
     }
 }
 
+static void count_answer(const struct fetch_broker *fb, const struct fetch_response *answer)
+{
+    struct fetcher *fetcher = fb->fetcher;
+    int64_t now_ms = loop_now_ms(fetcher->client->loop);
+    size_t bytes = 0;
+    for (int32_t t = 0; t < answer->responses_count; t++)
+        for (int32_t i = 0; i < answer->responses[t].partitions_count; i++)
+            bytes += answer->responses[t].partitions[i].records.size;
+    if (fetcher->meters)
+        consumer_count_fetch(fetcher->meters, now_ms, now_ms - fb->sent_ms, (int64_t)bytes,
+                             answer->throttle_time_ms);
+}
+
 static void handle_answer(struct fetch_broker *fb, const struct reply *reply)
 {
     struct fetcher *fetcher = fb->fetcher;
@@ -307,6 +321,7 @@ static void handle_answer(struct fetch_broker *fb, const struct reply *reply)
         fetch_session_failed(&fb->session);
         return;
     }
+    count_answer(fb, &answer);
     if (fetcher->stopping)
         return;
     count_partitions(fb, &answer, reply->version, &listed, &unknown);

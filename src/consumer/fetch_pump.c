@@ -199,6 +199,7 @@ static void send_fetch(struct fetch_broker *fb, struct conn *conn, int64_t ask)
     }
     fb->in_flight = true;
     fb->asked_bytes = ask;
+    fb->sent_ms = loop_now_ms(fetcher->client->loop);
     fetcher->asked_bytes += ask;
     fetcher->counts.requests++;
 }

@@ -37,6 +37,8 @@ struct consumer_topic {
 };
 
 /* The fetches of one broker; broker->user. */
+struct consumer_meters;
+
 struct fetch_broker {
     struct request request; /* first */
     struct fetcher *fetcher;
@@ -50,7 +52,7 @@ struct fetch_broker {
     bool closing;      /* the fetch in flight closes the session */
     bool held_back;    /* it could send, but for buffered data or memory */
     bool wants_memory; /* … but for memory */
-    int64_t asked_bytes;
+    int64_t asked_bytes, sent_ms;
     int64_t failing_since_ms; /* no answer since; 0: the last one was answered */
     int told;
 };
@@ -84,7 +86,8 @@ struct fetcher {
     struct arena build, answer;
     struct aborted_filter aborted;
     struct fetch_counts counts;
-    struct timer timer; /* brokers are pumped again */
+    struct consumer_meters *meters; /* NULL: nobody counts */
+    struct timer timer;             /* brokers are pumped again */
     struct timer memory_timer;
     struct loop_task kick;
     atomic_bool kicked;

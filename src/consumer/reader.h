@@ -34,8 +34,9 @@ struct fetch_reader {
     struct decompressor *decompressor; /* made when it is first needed */
     size_t inflate_limit;
     struct reader_events events;
-    void *owner;   /* NULL: the consumer is gone */
-    uint64_t poll; /* number of the newest poll: older fetches have ended */
+    void *owner;             /* NULL: the consumer is gone */
+    atomic_llong handed_out; /* records of fetches that were freed */
+    uint64_t poll;           /* number of the newest poll: older fetches have ended */
     bool moved; /* a position has moved without a record: set here, cleared by who wants to know */
 
     struct reader_hooks hooks;

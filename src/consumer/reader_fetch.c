@@ -17,7 +17,7 @@ struct cafka_fetch {
     atomic_uint refs;
     struct fetch_reader *reader; /* a reference */
     uint64_t poll;
-    int32_t left; /* records that it may still hand out */
+    int32_t most, left; /* records that it may hand out, and still may */
     struct fetch_memory **pins, *inside[PINS_INSIDE];
     size_t pin_count, pin_capacity;
     struct late_error *late; /* met behind records that were handed out in the same call */
@@ -58,7 +58,7 @@ int reader_begin_fetch(struct fetch_reader *reader, int32_t max_records, cafka_f
     fetch->reader = reader;
     atomic_fetch_add_explicit(&reader->refs, 1, memory_order_relaxed);
     fetch->poll = reader->poll;
-    fetch->left = max_records;
+    fetch->most = fetch->left = max_records;
     *out = fetch;
     return CAFKA_OK;
 }
@@ -75,6 +75,7 @@ void cafka_fetch_free(cafka_fetch *fetch)
     if (!fetch || atomic_fetch_sub_explicit(&fetch->refs, 1, memory_order_acq_rel) > 1)
         return;
     struct fetch_reader *reader = fetch->reader;
+    atomic_fetch_add_explicit(&reader->handed_out, fetch->most - fetch->left, memory_order_relaxed);
     for (size_t i = 0; i < fetch->pin_count; i++)
         fetch_memory_unref(fetch->pins[i]);
     fetch->pin_count = 0;

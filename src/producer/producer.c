@@ -91,6 +91,7 @@ int cafka_producer_new(cafka_producer **out, const cafka_config *config, cafka_e
         return rc;
     }
     note_plugins(producer);
+    producer_meters_init(producer);
     metadata_set_auto_create(producer->client.metadata, true);
     metadata_set_topic_idle(producer->client.metadata, producer->settings.metadata_max_idle_ms);
     client_start(&producer->client);

@@ -18,6 +18,7 @@
 #include "producer/compressors.h"
 #include "producer/delivery.h"
 #include "producer/partitioner.h"
+#include "producer/producer_meters.h"
 #include "producer/sender.h"
 #include "producer/topics.h"
 #include "util/rng.h"
@@ -30,6 +31,7 @@ struct cafka_producer {
     struct topics topics;
     struct sender sender;
     struct compressors compressors;
+    struct producer_meters meters;
 
     const struct plugins *plugins; /* of the settings; NULL in a half-built one */
     bool plugged;                  /* a record meets some of them on its way in */

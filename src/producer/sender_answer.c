@@ -123,6 +123,7 @@ void sender_answered(struct request *request, const struct reply *reply)
         has_answer = !reply_decode(reply, &sender->arena, &response, &broken);
         if (has_answer) {
             name_endpoints(sender, &response);
+            producer_count_throttle(sender->producer, response.throttle_time_ms);
             if (reply->version >= 6 && response.throttle_time_ms > 0)
                 conn_throttle(broker_conn(to->broker, LANE_DATA), response.throttle_time_ms);
         }

@@ -30,8 +30,10 @@ void sender_finish(struct sender *sender, struct producer_batch *batch, const ca
         atomic_fetch_sub_explicit(&p->queued_blocks, batch->queued_blocks, memory_order_relaxed);
         batch->queued_blocks = 0;
     }
-    if (error)
+    if (error) {
         batch->error = *error;
+        producer_count_failure(sender->producer, batch);
+    }
     uint64_t flush_mark = batch->flush_mark;
     delivery_finish(sender->producer, batch);
     sender_batch_done(sender, flush_mark); /* who waits for a flush has all reports when it returns */
@@ -219,6 +221,7 @@ static void apply_retry(struct sender *sender, struct producer_batch *batch,
     log_debug(sender->producer->log, "%s-%d: attempt %d failed and is repeated: %s", p->topic->name,
               (int)p->index, (int)batch->attempts, outcome->error.message);
     sender_requeue(p, batch);
+    producer_count_retry(sender->producer, batch);
     if (!outcome->new_leader && !leads_anew(p))
         p->retry_at_ms = sender_now_ms(sender) +
                          backoff_after(sender->producer->client.env, settings->retry_backoff_ms,

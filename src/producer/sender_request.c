@@ -272,6 +272,7 @@ bool sender_send_one(struct sender *sender, struct sender_broker *to, struct con
         take_back(sender, call, &err);
         return false;
     }
+    producer_count_request(sender->producer, call);
     call->to = to;
     to->in_flight++;
     atomic_fetch_add_explicit(&sender->requests_in_flight, 1, memory_order_relaxed);

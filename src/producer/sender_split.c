@@ -67,6 +67,7 @@ void sender_apply_split(struct sender *sender, struct producer_batch *batch,
              "%s-%d: a batch of %zu bytes was too large for the topic; it is split into batches "
              "of %zu bytes",
              p->topic->name, (int)p->index, batch->size, limit);
+    producer_count_split(sender->producer);
     number_children(batch, &children);
     move_waiters(batch, &children);
     struct list *link;

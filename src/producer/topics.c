@@ -131,6 +131,7 @@ static void register_topic(struct loop_task *task)
 {
     cafka_topic *topic = container_of(task, cafka_topic, register_task);
     list_push_back(&topic->producer->topics.all, &topic->link);
+    topic_meters_init(topic);
     if (!topic->producer->sender.stopped)
         topic_adopt(topic);
 }

@@ -19,6 +19,7 @@
 
 #include "producer/accumulator.h"
 #include "producer/partitioner.h"
+#include "producer/producer_meters.h"
 #include "util/rng.h"
 
 struct topic_table {
@@ -59,6 +60,8 @@ struct cafka_topic {
     struct rng rng;
     struct list waiters; /* struct topic_waiter */
     cafka_error error;   /* why it is not known */
+
+    struct topic_meters meters; /* recorded on the loop */
 
     /* the loop's */
     struct loop_task register_task, growth_task;

@@ -727,12 +727,12 @@ static void settings_without_effect_are_warned_about(void **state)
     set(config, "bootstrap.servers", "one:1");
     set(config, "key.serializer", "org.apache.kafka.common.serialization.StringSerializer");
     set(config, "group.id", "g");
-    set(config, "metrics.num.samples", "3");
+    set(config, "enable.metrics.push", "true");
     assert_int_equal(settings_for_producer(config, &s, NULL), CAFKA_OK);
     client_settings_warn_unused(&s.client);
-    assert_string_equal(lines, "group.id is set, but a producer has no such property\n"
-                               "key.serializer is set, but means something in Java only\n"
-                               "metrics.num.samples is set, but has no effect yet\n");
+    assert_string_equal(lines, "enable.metrics.push is set, but has no effect yet\n"
+                               "group.id is set, but a producer has no such property\n"
+                               "key.serializer is set, but means something in Java only\n");
     producer_settings_fini(&s);
 }
 
