@@ -145,7 +145,7 @@ static int64_t next_request_ms(const struct metadata *m)
     int64_t at_ms = INT64_MAX;
     if (m->need_full)
         at_ms = m->full_not_before_ms;
-    else if (m->last_full_ms <= INT64_MAX - max_age_ms(m))
+    else
         at_ms = m->last_full_ms + max_age_ms(m);
     for (const struct list *link = m->wanting.next; link != &m->wanting; link = link->next) {
         const struct metadata_topic *topic = list_item(link, struct metadata_topic, wanting);

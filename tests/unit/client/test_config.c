@@ -501,6 +501,27 @@ static void assert_settings_refused(cafka_config *config, unsigned kind, int cod
         fail_msg("\"%s\" does not say \"%s\"", err.message, said);
 }
 
+/* Java's way to say never: added to a clock it must still be later. */
+static void the_longest_time_is_longer_than_any_life_and_no_more(void **state)
+{
+    cafka_config *config = *state;
+    struct admin_settings s;
+    cafka_error err = {0};
+    const char *longest = "9223372036854775807";
+    set(config, "bootstrap.servers", "one:1");
+    set(config, "connections.max.idle.ms", longest);
+    set(config, "metadata.max.age.ms", longest);
+    set(config, "reconnect.backoff.max.ms", longest);
+    set(config, "socket.connection.setup.timeout.max.ms", longest);
+    assert_int_equal(settings_for_admin(config, &s, &err), 0);
+    const int64_t times[] = {s.client.connections_max_idle_ms, s.client.metadata_max_age_ms,
+                             s.client.reconnect_backoff_max_ms,
+                             s.client.connection_setup_timeout_max_ms};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        assert_in_range(times[i], INT64_C(100) * 365 * 86400 * 1000, INT64_MAX / 1000000 / 2);
+    admin_settings_fini(&s);
+}
+
 static void producer_settings_are_the_values_in_fields(void **state)
 {
     cafka_config *config = *state;
@@ -593,7 +614,7 @@ static void delivery_timeout_is_raised_unless_it_was_set(void **state)
     assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG,
                             "delivery.timeout.ms=200004 is below linger.ms + request.timeout.ms = 200005");
     set(config, "linger.ms", "9223372036854775807");
-    assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG, "= 9223372036854775807");
+    assert_settings_refused(config, CAFKA_FOR_PRODUCER, CAFKA_ERR_CONFIG, "= 4398046711104");
 }
 
 static void batch_sizes_agree(void **state)
@@ -836,6 +857,7 @@ int main(void)
         WITH_CONFIG(random_text_is_taken_or_refused),
         WITH_CONFIG(file_is_read_and_its_errors_name_it),
         cmocka_unit_test(durations_are_iso_8601),
+        WITH_CONFIG(the_longest_time_is_longer_than_any_life_and_no_more),
         WITH_CONFIG(producer_settings_are_the_values_in_fields),
         WITH_CONFIG(consumer_settings_are_the_values_in_fields),
         WITH_CONFIG(idempotence_gives_way_unless_it_was_asked_for),
