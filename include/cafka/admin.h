@@ -165,12 +165,37 @@ enum {
 /* "DYNAMIC_TOPIC_CONFIG", "DEFAULT_CONFIG", …: Kafka's words; never NULL. */
 CAFKA_API const char *cafka_source_name(int source);
 
+/* What a value is (the protocol's numbers). */
+enum {
+    CAFKA_CONFIG_TYPE_UNKNOWN = 0, /* brokers before 2.6 do not tell */
+    CAFKA_CONFIG_TYPE_BOOLEAN = 1,
+    CAFKA_CONFIG_TYPE_STRING = 2,
+    CAFKA_CONFIG_TYPE_INT = 3,
+    CAFKA_CONFIG_TYPE_SHORT = 4,
+    CAFKA_CONFIG_TYPE_LONG = 5,
+    CAFKA_CONFIG_TYPE_DOUBLE = 6,
+    CAFKA_CONFIG_TYPE_LIST = 7,
+    CAFKA_CONFIG_TYPE_CLASS = 8,
+    CAFKA_CONFIG_TYPE_PASSWORD = 9
+};
+
+/* A place that a value may come from; retention.ms of a topic, say, from log.retention.ms of a broker. */
+typedef struct cafka_config_synonym {
+    const char *name;
+    const char *value; /* NULL: none, or secret */
+    int source;        /* CAFKA_SOURCE_… */
+} cafka_config_synonym;
+
 typedef struct cafka_config_entry {
     const char *name;
     const char *value; /* NULL: none, or secret */
-    int source;
+    int source;        /* CAFKA_SOURCE_… */
     int read_only;
     int sensitive;
+    int type; /* CAFKA_CONFIG_TYPE_… */
+    /* All places where the value is set, the one that counts first. */
+    const cafka_config_synonym *synonyms;
+    size_t synonym_count;
 } cafka_config_entry;
 
 typedef struct cafka_config_info {

@@ -19,7 +19,8 @@ static void finish(struct operation *op, const cafka_error *error)
     loop_timer_cancel(client->loop, &op->timer);
     if (error)
         op->error = *error;
-    client_signal(client, op->event); /* the last touch: its thread goes on */
+    if (!--op->wait->left)
+        client_signal(client, op->wait->event); /* the last touch: its thread goes on */
 }
 
 static void fail(struct operation *op, int code, const char *text)
@@ -37,8 +38,8 @@ static void try_again(struct operation *op, const cafka_error *error)
     int64_t wait_ms = backoff_next(&op->backoff, client->env);
     if (op->throttle_ms > wait_ms)
         wait_ms = op->throttle_ms;
-    bool moved = protocol_error_refresh_metadata(error->code) ||
-                 error->code == ERR_NOT_CONTROLLER || error->code == CAFKA_ERR_TRANSPORT;
+    bool moved = protocol_error_refresh_metadata(error->code) || error->code == ERR_NOT_CONTROLLER ||
+                 error->code == CAFKA_ERR_TRANSPORT || error->code == CAFKA_ERR_TIMEOUT;
     if (moved)
         metadata_refresh(client->metadata);
     if (op->once || op->attempts > op->admin->settings.retries ||
@@ -97,6 +98,7 @@ static void attempt(struct operation *op)
         .done = on_done,
         .prepare = on_prepare,
         .body = op, /* until on_prepare() */
+        .impatient = op->once,
         .deadline_ms = op->deadline_ms,
     };
     client_call(&op->admin->client, &op->call, op->target, LANE_CONTROL);
@@ -143,27 +145,43 @@ int admin_begin(struct cafka_admin *admin, int64_t timeout_ms, int64_t *deadline
     return rc;
 }
 
-int admin_run(struct cafka_admin *admin, struct operation *op, int64_t deadline, cafka_error *err)
+static void start(struct cafka_admin *admin, struct operation *op, int64_t deadline,
+                  struct operation_wait *wait)
 {
-    struct client *client = &admin->client;
     const struct client_settings *settings = &admin->settings.client;
-    int event = client->env->event_open(client->env);
-    if (event < 0)
-        return error_errno(err, CAFKA_ERR_SYSTEM, -event, "making an event to wait for");
     op->admin = admin;
-    op->event = event;
+    op->wait = wait;
     op->deadline_ms = deadline == CAFKA_NEVER ? INT64_MAX / 2 : deadline / NS_PER_MS;
     op->backoff = (struct backoff){settings->retry_backoff_ms, settings->retry_backoff_max_ms, 0};
     op->task.run = on_posted;
     op->timer.fire = on_timer;
-    client_post(client, &op->task);
-    /* The operation keeps its own deadline, and lies on our stack: wait for its end, whenever that is. */
-    client_await(client, event);
-    client->env->event_close(client->env, event);
-    arena_fini(&op->arena);
-    if (op->error.code && err && !err->code)
+    client_post(&admin->client, &op->task);
+}
+
+int admin_run_all(struct cafka_admin *admin, struct operation *ops, size_t count, int64_t deadline,
+                  cafka_error *err)
+{
+    struct client *client = &admin->client;
+    struct operation_wait wait = {client->env->event_open(client->env), count};
+    if (wait.event < 0)
+        return error_errno(err, CAFKA_ERR_SYSTEM, -wait.event, "making an event to wait for");
+    for (size_t i = 0; i < count; i++)
+        start(admin, &ops[i], deadline, &wait);
+    /* Operations keep their own deadline, and are ours: wait for their end, whenever that is. */
+    while (count && client_wait(client, wait.event, CAFKA_NEVER, NULL))
+        ;
+    client->env->event_close(client->env, wait.event);
+    for (size_t i = 0; i < count; i++)
+        arena_fini(&ops[i].arena);
+    return CAFKA_OK;
+}
+
+int admin_run(struct cafka_admin *admin, struct operation *op, int64_t deadline, cafka_error *err)
+{
+    int rc = admin_run_all(admin, op, 1, deadline, err);
+    if (!rc && op->error.code && err && !err->code)
         *err = op->error;
-    return op->error.code;
+    return rc ? rc : op->error.code;
 }
 
 int admin_pause(struct cafka_admin *admin, struct backoff *backoff, int64_t deadline,

@@ -4,9 +4,10 @@
  *
  * An operation names its API and target and brings two functions: `build` makes the body from what
  * is still to be done, `take` notes the answer and says whether something is left. Both run on the
- * loop while the thread that asked sleeps, so they may use its memory.
+ * loop while the thread that asked sleeps, so they may use its memory. Questions to several brokers
+ * are operations that run at the same time, so that a slow broker costs the others nothing.
  *
- * Owner:  an operation lives on the stack of the thread that waits for it.
+ * Owner:  an operation lives with the thread that waits for it.
  * Thread: admin_run() on the application's; the rest on the loop's.
  */
 #ifndef CAFKA_ADMIN_ADMIN_H
@@ -27,11 +28,18 @@ struct cafka_admin {
     atomic_bool stop_posted;
 };
 
+/* What a thread waits for: the end of all of its operations. */
+struct operation_wait {
+    int event;
+    size_t left; /* the loop's, from the first post on */
+};
+
 struct operation {
     /* set by whoever makes it */
     int api_key;
     int32_t target; /* broker id, or CALL_… */
-    bool once;      /* no second attempt: the caller looks for another target first */
+    bool once; /* no second attempt, nor waiting for a broker that cannot be reached: the caller
+                       looks for another target first */
     void *user;
     /* Allocate the body in op->arena and set op->call.body. */
     int (*build)(struct operation *op, int version, cafka_error *err);
@@ -52,11 +60,17 @@ struct operation {
     struct timer timer;
     struct backoff backoff;
     int attempts;
-    int event;
-    cafka_error error;
+    struct operation_wait *wait;
+    cafka_error error; /* how it ended */
 };
 
-/* Run it and wait for the end. Deadline as of admin_deadline(). */
+/*
+ * Run them at the same time and wait for the end of all; each one's `error` says how. Deadline as of
+ * admin_begin(). Error: CAFKA_ERR_SYSTEM, and none was begun.
+ */
+int admin_run_all(struct cafka_admin *admin, struct operation *ops, size_t count, int64_t deadline,
+                  cafka_error *err);
+/* One, whose error it returns. */
 int admin_run(struct cafka_admin *admin, struct operation *op, int64_t deadline, cafka_error *err);
 /* Check the handle and the timeout, clear err; ns of env->now. */
 int admin_begin(struct cafka_admin *admin, int64_t timeout_ms, int64_t *deadline, cafka_error *err);

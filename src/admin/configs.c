@@ -1,6 +1,6 @@
 /*
  * configs.c - read and change configs. Those of one broker are asked of that broker, all others of
- * any; so a question is split by target, and its parts are asked one after the other.
+ * any; so a question is split by target, and its parts are asked at the same time.
  */
 #include "admin/admin.h"
 
@@ -62,53 +62,77 @@ static const char *kind_of(int type)
     }
 }
 
-/* A part of a question: the items with one target that are not decided. */
-struct part {
+struct question {
     size_t count;
-    const int32_t *targets; /* of each item */
+    int32_t *targets; /* of each item */
     bool *decided;
-    int32_t target;
     unsigned flags;
     void *user;
+    /* How an item ended that no answer has decided. */
+    void (*fail)(void *user, size_t i, const cafka_error *error);
+};
+
+/* The items with one target that are not decided. */
+struct part {
+    struct question *question;
+    int32_t target;
 };
 
 static bool in_part(const struct part *part, size_t i)
 {
-    return !part->decided[i] && part->targets[i] == part->target;
+    return !part->question->decided[i] && part->question->targets[i] == part->target;
 }
 
 static size_t part_size(const struct part *part)
 {
     size_t size = 0;
-    for (size_t i = 0; i < part->count; i++)
+    for (size_t i = 0; i < part->question->count; i++)
         size += in_part(part, i);
     return size;
 }
 
-/* Run the operation once for each target. What it leaves undecided goes to `fail`. */
-static int run_parts(struct cafka_admin *admin, struct part *part, const struct operation *pattern,
-                     int64_t deadline, void (*fail)(void *user, size_t i, const cafka_error *error),
-                     cafka_error *err)
+/* One part for each target; returns how many. */
+static size_t split(struct question *q, struct part *parts, struct operation *ops,
+                    const struct operation *pattern)
 {
-    for (size_t i = 0; i < part->count; i++) {
-        if (part->decided[i])
+    size_t parts_count = 0;
+    for (size_t i = 0; i < q->count; i++) {
+        size_t n = 0;
+        while (n < parts_count && parts[n].target != q->targets[i])
+            n++;
+        if (n < parts_count)
             continue;
-        cafka_error failure = {0};
-        struct operation op = *pattern;
-        part->target = op.target = part->targets[i];
-        op.user = part;
-        int rc = admin_run(admin, &op, deadline, &failure);
-        if (rc == CAFKA_ERR_MEMORY)
-            return error_set(err, rc, "%s", failure.message);
-        if (!rc)
-            error_set(&failure, CAFKA_ERR_PROTOCOL, "the broker said nothing about it");
-        for (size_t k = i; k < part->count; k++)
-            if (in_part(part, k)) {
-                fail(part->user, k, &failure);
-                part->decided[k] = true;
-            }
+        parts[n] = (struct part){q, q->targets[i]};
+        ops[n] = *pattern;
+        ops[n].target = q->targets[i];
+        ops[n].user = &parts[n];
+        parts_count++;
     }
-    return CAFKA_OK;
+    return parts_count;
+}
+
+/* Run the operation once for each target; what it leaves undecided fails for the reason it gives. */
+static int run_parts(struct cafka_admin *admin, struct question *q, const struct operation *pattern,
+                     int64_t deadline, cafka_error *err)
+{
+    struct part *parts = mem_calloc(q->count + 1, sizeof *parts);
+    struct operation *ops = mem_calloc(q->count + 1, sizeof *ops);
+    int rc = parts && ops
+                 ? CAFKA_OK
+                 : error_set(err, CAFKA_ERR_MEMORY, "no memory to ask for %zu configs", q->count);
+    size_t count = rc ? 0 : split(q, parts, ops, pattern);
+    if (!rc)
+        rc = admin_run_all(admin, ops, count, deadline, err);
+    for (size_t n = 0; !rc && n < count; n++) {
+        if (!ops[n].error.code)
+            error_set(&ops[n].error, CAFKA_ERR_PROTOCOL, "the broker said nothing about it");
+        for (size_t i = 0; i < q->count; i++)
+            if (in_part(&parts[n], i))
+                q->fail(q->user, i, &ops[n].error);
+    }
+    mem_free(parts);
+    mem_free(ops);
+    return rc;
 }
 
 /* --- describe --- */
@@ -131,8 +155,7 @@ void cafka_config_list_free(cafka_config_list *list)
 static int build_describe(struct operation *op, int version, cafka_error *err)
 {
     struct part *part = op->user;
-    const struct config_list *result = part->user;
-    (void)version;
+    const struct config_list *result = part->question->user;
     struct describe_configs_request *body = admin_memory(op, 1, sizeof *body, err);
     if (!body)
         return CAFKA_ERR_MEMORY;
@@ -140,7 +163,8 @@ static int build_describe(struct operation *op, int version, cafka_error *err)
     body->resources = admin_memory(op, part_size(part), sizeof *body->resources, err);
     if (!body->resources)
         return CAFKA_ERR_MEMORY;
-    for (size_t i = 0; i < part->count; i++) {
+    body->include_synonyms = version >= 1;
+    for (size_t i = 0; i < part->question->count; i++) {
         if (!in_part(part, i))
             continue;
         struct describe_configs_request_describe_configs_resource *r =
@@ -170,6 +194,37 @@ static int source_of(const struct describe_configs_response_describe_configs_res
     return type == CAFKA_RESOURCE_TOPIC ? CAFKA_SOURCE_TOPIC : CAFKA_SOURCE_STATIC_BROKER;
 }
 
+static struct str str_or_empty(struct str text)
+{
+    return text.data ? text : str_of("");
+}
+
+/* False: no memory. */
+static bool copy_text(struct arena *arena, struct str text, const char **out)
+{
+    *out = text.data ? arena_strndup(arena, text.data, text.size) : NULL;
+    return *out || !text.data;
+}
+
+static bool copy_synonyms(struct arena *arena,
+                          const struct describe_configs_response_describe_configs_resource_result *said,
+                          cafka_config_entry *out)
+{
+    size_t count = said->synonyms_count > 0 ? (size_t)said->synonyms_count : 0;
+    cafka_config_synonym *synonyms = arena_calloc(arena, count + 1, sizeof *synonyms);
+    if (!synonyms)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        synonyms[i].source = said->synonyms[i].source;
+        if (!copy_text(arena, str_or_empty(said->synonyms[i].name), &synonyms[i].name) ||
+            !copy_text(arena, said->synonyms[i].value, &synonyms[i].value))
+            return false;
+    }
+    out->synonyms = synonyms;
+    out->synonym_count = count;
+    return true;
+}
+
 static bool copy_entries(struct arena *arena,
                          const struct describe_configs_response_describe_configs_result *said,
                          int version, cafka_config_info *out)
@@ -181,12 +236,14 @@ static bool copy_entries(struct arena *arena,
     for (size_t i = 0; i < count; i++) {
         const struct describe_configs_response_describe_configs_resource_result *c =
             &said->configs[i];
-        char *name = arena_strndup(arena, c->name.data ? c->name.data : "", c->name.size);
-        char *value = c->value.data ? arena_strndup(arena, c->value.data, c->value.size) : NULL;
-        if (!name || (c->value.data && !value))
+        cafka_config_entry *entry = &entries[i];
+        entry->source = source_of(c, version, out->type);
+        entry->read_only = c->read_only;
+        entry->sensitive = c->is_sensitive;
+        entry->type = version >= 3 ? c->config_type : CAFKA_CONFIG_TYPE_UNKNOWN;
+        if (!copy_text(arena, str_or_empty(c->name), &entry->name) ||
+            !copy_text(arena, c->value, &entry->value) || !copy_synonyms(arena, c, entry))
             return false;
-        entries[i] = (cafka_config_entry){name, value, source_of(c, version, out->type),
-                                          c->read_only, c->is_sensitive};
     }
     qsort(entries, count, sizeof *entries, by_name);
     out->entries = entries;
@@ -198,11 +255,11 @@ static int take_describe(struct operation *op, const void *answer, cafka_error *
 {
     const struct describe_configs_response *response = answer;
     struct part *part = op->user;
-    struct config_list *result = part->user;
+    struct config_list *result = part->question->user;
     int again = 0;
     for (int32_t n = 0; n < response->results_count; n++) {
         const struct describe_configs_response_describe_configs_result *said = &response->results[n];
-        for (size_t i = 0; i < part->count; i++) {
+        for (size_t i = 0; i < part->question->count; i++) {
             cafka_config_info *config = &result->configs[i];
             if (!in_part(part, i) || config->type != said->resource_type ||
                 !str_is(said->resource_name, config->name))
@@ -217,7 +274,7 @@ static int take_describe(struct operation *op, const void *answer, cafka_error *
             if (!said->error_code && !copy_entries(&result->arena, said, op->version, config))
                 return error_set(err, CAFKA_ERR_MEMORY, "no memory for the configs of %s",
                                  config->name);
-            part->decided[i] = true;
+            part->question->decided[i] = true;
         }
     }
     return again ? error_set(err, again, "reading configs: %s", cafka_error_name(again)) : CAFKA_OK;
@@ -246,11 +303,15 @@ static int describe(struct cafka_admin *admin, const cafka_resource *resources, 
         if (!result->configs[i].name)
             return error_set(err, CAFKA_ERR_MEMORY, "no memory for a list of configs");
     }
-    struct part part = {.count = count, .targets = targets, .decided = decided, .user = result};
+    struct question question = {.count = count,
+                                .targets = targets,
+                                .decided = decided,
+                                .user = result,
+                                .fail = fail_describe};
     const struct operation pattern = {.api_key = API_DESCRIBE_CONFIGS,
                                       .build = build_describe,
                                       .take = take_describe};
-    int rc = run_parts(admin, &part, &pattern, deadline, fail_describe, err);
+    int rc = run_parts(admin, &question, &pattern, deadline, err);
     result->list = (cafka_config_list){result->configs, count};
     return rc;
 }
@@ -291,7 +352,7 @@ static bool same_resource(const cafka_resource *a, const cafka_resource *b)
 static int build_alter(struct operation *op, int version, cafka_error *err)
 {
     struct part *part = op->user;
-    const struct changes *w = part->user;
+    const struct changes *w = part->question->user;
     const cafka_config_change *before = NULL;
     struct incremental_alter_configs_request_alter_configs_resource *r = NULL;
     (void)version;
@@ -300,13 +361,13 @@ static int build_alter(struct operation *op, int version, cafka_error *err)
     if (!body)
         return CAFKA_ERR_MEMORY;
     incremental_alter_configs_request_init(body);
-    body->validate_only = part->flags & CAFKA_VALIDATE_ONLY;
+    body->validate_only = part->question->flags & CAFKA_VALIDATE_ONLY;
     body->resources = admin_memory(op, size, sizeof *body->resources, err);
     struct incremental_alter_configs_request_alterable_config *configs =
         admin_memory(op, size, sizeof *configs, err);
     if (!body->resources || !configs)
         return CAFKA_ERR_MEMORY;
-    for (size_t i = 0; i < part->count; i++) {
+    for (size_t i = 0; i < part->question->count; i++) {
         const cafka_config_change *change = &w->changes[i];
         if (!in_part(part, i))
             continue;
@@ -333,12 +394,12 @@ static int take_alter(struct operation *op, const void *answer, cafka_error *err
 {
     const struct incremental_alter_configs_response *response = answer;
     struct part *part = op->user;
-    struct changes *w = part->user;
+    struct changes *w = part->question->user;
     int again = 0;
     for (int32_t n = 0; n < response->responses_count; n++) {
         const struct incremental_alter_configs_response_alter_configs_resource_response *said =
             &response->responses[n];
-        for (size_t i = 0; i < part->count; i++) {
+        for (size_t i = 0; i < part->question->count; i++) {
             const cafka_resource *resource = &w->changes[i].resource;
             if (!in_part(part, i) || resource->type != said->resource_type ||
                 !str_is(said->resource_name, resource->name))
@@ -350,7 +411,7 @@ static int take_alter(struct operation *op, const void *answer, cafka_error *err
             if (retry)
                 again = said->error_code;
             else
-                part->decided[i] = true;
+                part->question->decided[i] = true;
         }
     }
     if (again == ERR_THROTTLING_QUOTA_EXCEEDED)
@@ -400,15 +461,16 @@ int cafka_admin_alter_configs(cafka_admin *admin, const cafka_config_change *cha
     if (!rc)
         rc = check_changes(changes, count, targets, err);
     if (!rc) {
-        struct part part = {.count = count,
-                            .targets = targets,
-                            .decided = decided,
-                            .flags = flags,
-                            .user = &w};
+        struct question question = {.count = count,
+                                    .targets = targets,
+                                    .decided = decided,
+                                    .flags = flags,
+                                    .user = &w,
+                                    .fail = fail_alter};
         const struct operation pattern = {.api_key = API_INCREMENTAL_ALTER_CONFIGS,
                                           .build = build_alter,
                                           .take = take_alter};
-        rc = run_parts(admin, &part, &pattern, deadline, fail_alter, err);
+        rc = run_parts(admin, &question, &pattern, deadline, err);
         if (!rc)
             rc = admin_sum_up(w.errors, count, sizeof *w.errors, err);
         if (errors)

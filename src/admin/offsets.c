@@ -1,6 +1,7 @@
 /*
  * offsets.c - ListOffsets: each partition's leader knows. Rounds of "who leads what" and one
- * question to each leader, until all is answered or the time is over.
+ * question to each leader, all at the same time, until all is answered or the time is over. A leader
+ * that cannot be reached ends its question at once: another may lead by then.
  */
 #include "admin/admin.h"
 
@@ -25,12 +26,17 @@ struct round {
     struct query_state *states;
     size_t count;
     unsigned flags;
-    int32_t leader; /* being asked */
 };
 
-static bool asked_now(const struct round *r, size_t i)
+/* The part of a round that one leader is asked. */
+struct leader_question {
+    struct round *round;
+    int32_t leader;
+};
+
+static bool is_asked(const struct leader_question *q, size_t i)
 {
-    return !r->states[i].decided && r->states[i].leader == r->leader;
+    return !q->round->states[i].decided && q->round->states[i].leader == q->leader;
 }
 
 static void decide(struct round *r, size_t i, int code, const char *text)
@@ -54,12 +60,13 @@ static int version_for(int64_t time_ms)
     }
 }
 
-static int check_version(const struct round *r, size_t i, int version, cafka_error *err)
+static int check_version(const struct leader_question *q, size_t i, int version, cafka_error *err)
 {
-    if (version < version_for(r->queries[i].time_ms))
+    int64_t time_ms = q->round->queries[i].time_ms;
+    if (version < version_for(time_ms))
         return error_set(err, CAFKA_ERR_UNSUPPORTED,
-                         "broker %d is too old for this kind of offset (%lld)", r->leader,
-                         (long long)r->queries[i].time_ms);
+                         "broker %d is too old for this kind of offset (%lld)", q->leader,
+                         (long long)time_ms);
     return CAFKA_OK;
 }
 
@@ -74,7 +81,8 @@ static struct list_offsets_request_list_offsets_topic *topic_in(struct list_offs
 
 static int build(struct operation *op, int version, cafka_error *err)
 {
-    struct round *r = op->user;
+    const struct leader_question *q = op->user;
+    const struct round *r = q->round;
     struct list_offsets_request *body = admin_memory(op, 1, sizeof *body, err);
     if (!body)
         return CAFKA_ERR_MEMORY;
@@ -83,16 +91,16 @@ static int build(struct operation *op, int version, cafka_error *err)
     body->isolation_level = r->flags & CAFKA_READ_COMMITTED ? 1 : 0;
     if (version < 2 && body->isolation_level)
         return error_set(err, CAFKA_ERR_UNSUPPORTED,
-                         "broker %d is too old for the last stable offset", r->leader);
+                         "broker %d is too old for the last stable offset", q->leader);
     if (version >= 10)
         body->timeout_ms = admin_broker_timeout_ms(op);
     body->topics = admin_memory(op, r->count, sizeof *body->topics, err);
     if (!body->topics)
         return CAFKA_ERR_MEMORY;
     for (size_t i = 0; i < r->count; i++) {
-        if (!asked_now(r, i))
+        if (!is_asked(q, i))
             continue;
-        int rc = check_version(r, i, version, err);
+        int rc = check_version(q, i, version, err);
         if (rc)
             return rc;
         struct list_offsets_request_list_offsets_topic *t = topic_in(body, r->queries[i].topic);
@@ -116,12 +124,13 @@ static int build(struct operation *op, int version, cafka_error *err)
     return CAFKA_OK;
 }
 
-static void take_partition(struct round *r, struct str topic, int version,
+static void take_partition(const struct leader_question *question, struct str topic, int version,
                            const struct list_offsets_response_list_offsets_partition_response *p)
 {
+    struct round *r = question->round;
     for (size_t i = 0; i < r->count; i++) {
         cafka_offset_query *q = &r->queries[i];
-        if (!asked_now(r, i) || q->partition != p->partition_index || !str_is(topic, q->topic))
+        if (!is_asked(question, i) || q->partition != p->partition_index || !str_is(topic, q->topic))
             continue;
         decide(r, i, p->error_code, cafka_error_name(p->error_code));
         if (p->error_code)
@@ -193,36 +202,66 @@ static int find_leaders(struct cafka_admin *admin, struct round *r, int64_t left
     return CAFKA_OK;
 }
 
+/* What a leader that was asked has left open: failed with it, or passed over. */
+static void conclude(const struct leader_question *q, const cafka_error *failure)
+{
+    struct round *r = q->round;
+    for (size_t i = 0; i < r->count; i++) {
+        if (!is_asked(q, i))
+            continue;
+        if (failure->code) {
+            r->queries[i].error = *failure;
+            r->states[i].decided = !(failure->flags & CAFKA_RETRIABLE);
+        } else if (!r->queries[i].error.code) {
+            decide(r, i, CAFKA_ERR_PROTOCOL, "the leader said nothing about it");
+        }
+    }
+}
+
+/* One question to each leader; returns how many. */
+static size_t split(struct round *r, struct leader_question *questions, struct operation *ops)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        size_t n = 0;
+        if (r->states[i].decided || r->states[i].leader == NOBODY)
+            continue;
+        while (n < count && questions[n].leader != r->states[i].leader)
+            n++;
+        if (n < count)
+            continue;
+        questions[n] = (struct leader_question){r, r->states[i].leader};
+        ops[n] = (struct operation){.api_key = API_LIST_OFFSETS,
+                                    .target = questions[n].leader,
+                                    .once = true,
+                                    .user = &questions[n],
+                                    .build = build,
+                                    .take = take};
+        count++;
+    }
+    return count;
+}
+
 static int ask_leaders(struct cafka_admin *admin, struct round *r, int64_t deadline,
                        cafka_error *err)
 {
-    for (size_t i = 0; i < r->count; i++) {
-        if (r->states[i].decided || r->states[i].leader == NOBODY)
-            continue;
-        cafka_error failure = {0};
-        r->leader = r->states[i].leader;
-        struct operation op = {.api_key = API_LIST_OFFSETS,
-                               .target = r->leader,
-                               .once = true,
-                               .user = r,
-                               .build = build,
-                               .take = take};
-        int rc = admin_run(admin, &op, deadline, &failure);
-        if (rc == CAFKA_ERR_MEMORY || rc == CAFKA_ERR_CLOSED)
-            return error_set(err, rc, "%s", failure.message);
-        for (size_t k = i; k < r->count; k++) {
-            if (!asked_now(r, k))
-                continue;
-            if (rc) {
-                r->queries[k].error = failure;
-                r->states[k].decided = !(failure.flags & CAFKA_RETRIABLE);
-            } else if (!r->queries[k].error.code) {
-                decide(r, k, CAFKA_ERR_PROTOCOL, "the leader said nothing about it");
-            }
-            r->states[k].leader = NOBODY; /* asked in this round */
-        }
+    struct leader_question *questions = mem_calloc(r->count, sizeof *questions);
+    struct operation *ops = mem_calloc(r->count, sizeof *ops);
+    int rc = questions && ops
+                 ? CAFKA_OK
+                 : error_set(err, CAFKA_ERR_MEMORY, "no memory to ask for %zu offsets", r->count);
+    size_t count = rc ? 0 : split(r, questions, ops);
+    if (!rc)
+        rc = admin_run_all(admin, ops, count, deadline, err);
+    for (size_t n = 0; !rc && n < count; n++) {
+        int code = ops[n].error.code;
+        if (code == CAFKA_ERR_MEMORY || code == CAFKA_ERR_CLOSED)
+            rc = error_set(err, code, "%s", ops[n].error.message);
+        conclude(&questions[n], &ops[n].error);
     }
-    return CAFKA_OK;
+    mem_free(questions);
+    mem_free(ops);
+    return rc;
 }
 
 static bool all_decided(const struct round *r)
@@ -279,7 +318,7 @@ int cafka_admin_list_offsets(cafka_admin *admin, cafka_offset_query *queries, si
         queries[i].leader_epoch = -1;
         error_clear(&queries[i].error);
     }
-    struct round r = {queries, mem_calloc(count, sizeof *r.states), count, flags, NOBODY};
+    struct round r = {queries, mem_calloc(count, sizeof *r.states), count, flags};
     if (!r.states)
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for %zu queries", count);
     rc = run_rounds(admin, &r, deadline, err);

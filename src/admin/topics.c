@@ -14,36 +14,26 @@
 #include "protocol/messages/DeleteTopics.h"
 #include "util/alloc.h"
 
+/* What an answer says about one topic. */
+struct outcome {
+    struct str name;
+    int code;
+    struct str message;
+    int32_t throttle_ms; /* of the whole answer */
+};
+
 /* What all three have in common: named topics, and what came of each. */
 struct work {
     size_t count;
     const char *const *names;
-    const char **own_names; /* of create */
-    bool *decided;
-    cafka_error *errors;
     unsigned flags;
     const cafka_new_topic *topics; /* create */
     const int32_t *counts;         /* create partitions */
-    cafka_error *caller_errors;
+    /* Number i of an answer; false: it has no more. */
+    bool (*outcome)(const void *answer, int32_t i, struct outcome *out);
+    bool *decided;
+    cafka_error *errors;
 };
-
-static int work_init(struct work *w, size_t count, cafka_error *caller_errors, cafka_error *err)
-{
-    w->count = count;
-    w->caller_errors = caller_errors;
-    w->decided = mem_calloc(count, sizeof *w->decided);
-    w->errors = mem_calloc(count, sizeof *w->errors);
-    if (!w->decided || !w->errors)
-        return error_set(err, CAFKA_ERR_MEMORY, "no memory for %zu topics", count);
-    return CAFKA_OK;
-}
-
-static void work_fini(struct work *w)
-{
-    mem_free(w->decided);
-    mem_free(w->errors);
-    mem_free(w->own_names);
-}
 
 static size_t count_left(const struct work *w)
 {
@@ -53,28 +43,39 @@ static size_t count_left(const struct work *w)
     return left;
 }
 
-/*
- * One topic of an answer; whoever named it twice is told twice. Returns the code if the topic is to
- * be tried again.
- */
-static int note(struct work *w, struct str name, int code, struct str message)
+/* for (size_t i = 0; next_left(w, &i); i++): what is still to be done. */
+static bool next_left(const struct work *w, size_t *i)
 {
-    bool again = code == ERR_NOT_CONTROLLER || code == ERR_THROTTLING_QUOTA_EXCEEDED;
-    for (size_t i = 0; i < w->count; i++) {
-        if (w->decided[i] || !str_is(name, w->names[i]))
-            continue;
-        admin_item_error(&w->errors[i], code, message, "topic", w->names[i]);
-        w->decided[i] = !again;
-    }
-    return again ? code : CAFKA_OK;
+    while (*i < w->count && w->decided[*i])
+        ++*i;
+    return *i < w->count;
 }
 
-/* After all of an answer was noted: is something left? `again`: the code of one that is. */
-static int conclude(struct operation *op, int again, int32_t throttle_ms, cafka_error *err)
+/* Whoever named a topic twice is told twice. True if it is to be tried again. */
+static bool note(struct work *w, const struct outcome *o)
+{
+    bool again = o->code == ERR_NOT_CONTROLLER || o->code == ERR_THROTTLING_QUOTA_EXCEEDED;
+    for (size_t i = 0; next_left(w, &i); i++) {
+        if (!str_is(o->name, w->names[i]))
+            continue;
+        admin_item_error(&w->errors[i], o->code, o->message, "topic", w->names[i]);
+        w->decided[i] = !again;
+    }
+    return again;
+}
+
+static int take(struct operation *op, const void *answer, cafka_error *err)
 {
     struct work *w = op->user;
-    if (again == ERR_THROTTLING_QUOTA_EXCEEDED)
-        op->throttle_ms = throttle_ms;
+    struct outcome o;
+    int again = 0;
+    for (int32_t i = 0; w->outcome(answer, i, &o); i++) {
+        if (!note(w, &o))
+            continue;
+        again = o.code;
+        if (o.code == ERR_THROTTLING_QUOTA_EXCEEDED)
+            op->throttle_ms = o.throttle_ms;
+    }
     if (again)
         return error_set(err, again, "%zu of %zu topics are left to do: %s", count_left(w),
                          w->count, cafka_error_name(again));
@@ -85,27 +86,42 @@ static int conclude(struct operation *op, int again, int32_t throttle_ms, cafka_
     return CAFKA_OK;
 }
 
-/* The end of a call: the errors of those that were not decided are the operation's. */
-static int finish(struct work *w, int rc, cafka_error *failure, cafka_error *err)
+/* Do it; those that were not decided have the operation's error. */
+static int run(struct cafka_admin *admin, struct work *w, int api_key,
+               int (*build)(struct operation *, int, cafka_error *), int64_t deadline,
+               cafka_error *errors, cafka_error *err)
 {
-    for (size_t i = 0; i < w->count; i++)
-        if (rc && !w->decided[i] && !w->errors[i].code)
-            w->errors[i] = *failure;
-    if (w->caller_errors)
-        memcpy(w->caller_errors, w->errors, w->count * sizeof *w->errors);
-    rc = admin_sum_up(w->errors, w->count, sizeof *w->errors, err);
-    work_fini(w);
+    w->decided = mem_calloc(w->count, sizeof *w->decided);
+    w->errors = mem_calloc(w->count, sizeof *w->errors);
+    int rc = CAFKA_OK;
+    if (!w->decided || !w->errors) {
+        rc = error_set(err, CAFKA_ERR_MEMORY, "no memory for %zu topics", w->count);
+    } else {
+        cafka_error failure = {0};
+        struct operation op = {.api_key = api_key,
+                               .target = CALL_CONTROLLER,
+                               .user = w,
+                               .build = build,
+                               .take = take};
+        rc = admin_run(admin, &op, deadline, &failure);
+        for (size_t i = 0; rc && next_left(w, &i); i++)
+            if (!w->errors[i].code)
+                w->errors[i] = failure;
+        if (errors)
+            memcpy(errors, w->errors, w->count * sizeof *errors);
+        rc = admin_sum_up(w->errors, w->count, sizeof *w->errors, err);
+    }
+    mem_free(w->decided);
+    mem_free(w->errors);
     return rc;
 }
 
-static int run(struct cafka_admin *admin, struct work *w, struct operation *op, int64_t deadline,
-               cafka_error *err)
+static int check_names(const char *const *names, size_t count, cafka_error *err)
 {
-    cafka_error failure = {0};
-    op->target = CALL_CONTROLLER;
-    op->user = w;
-    int rc = admin_run(admin, op, deadline, &failure);
-    return finish(w, rc, &failure, err);
+    for (size_t i = 0; i < count; i++)
+        if (!names || !names[i])
+            return error_set(err, CAFKA_ERR_ARGUMENT, "topic number %zu has no name", i);
+    return CAFKA_OK;
 }
 
 /* --- create --- */
@@ -164,9 +180,7 @@ static int build_create(struct operation *op, int version, cafka_error *err)
     body->topics = admin_memory(op, count_left(w), sizeof *body->topics, err);
     if (!body->topics)
         return CAFKA_ERR_MEMORY;
-    for (size_t i = 0; i < w->count; i++) {
-        if (w->decided[i])
-            continue;
+    for (size_t i = 0; next_left(w, &i); i++) {
         int rc = build_topic(op, &w->topics[i], version, &body->topics[body->topics_count++], err);
         if (rc)
             return rc;
@@ -175,16 +189,14 @@ static int build_create(struct operation *op, int version, cafka_error *err)
     return CAFKA_OK;
 }
 
-static int take_create(struct operation *op, const void *answer, cafka_error *err)
+static bool created(const void *answer, int32_t i, struct outcome *out)
 {
-    const struct create_topics_response *response = answer;
-    int again = 0;
-    for (int32_t i = 0; i < response->topics_count; i++) {
-        const struct create_topics_response_creatable_topic_result *r = &response->topics[i];
-        int code = note(op->user, r->name, r->error_code, r->error_message);
-        again = code ? code : again;
-    }
-    return conclude(op, again, response->throttle_time_ms, err);
+    const struct create_topics_response *r = answer;
+    if (i >= r->topics_count)
+        return false;
+    *out = (struct outcome){r->topics[i].name, r->topics[i].error_code, r->topics[i].error_message,
+                            r->throttle_time_ms};
+    return true;
 }
 
 /* The caller's structs may be those of an older or newer header: take what both have. */
@@ -216,25 +228,21 @@ int cafka_admin_create_topics(cafka_admin *admin, const cafka_new_topic *topics,
         return rc;
     if (!topics)
         return error_set(err, CAFKA_ERR_ARGUMENT, "topics are needed");
-    struct work w = {.flags = flags};
     cafka_new_topic *copies = mem_calloc(count, sizeof *copies);
-    w.own_names = mem_calloc(count, sizeof *w.own_names);
-    rc = copies && w.own_names ? work_init(&w, count, errors, err)
-                               : error_set(err, CAFKA_ERR_MEMORY, "no memory for %zu topics", count);
-    if (!rc)
-        rc = copy_topics(topics, count, copies, err);
-    if (rc) {
-        work_fini(&w);
-    } else {
+    const char **names = mem_calloc(count, sizeof *names);
+    rc = copies && names ? copy_topics(topics, count, copies, err)
+                         : error_set(err, CAFKA_ERR_MEMORY, "no memory for %zu topics", count);
+    if (!rc) {
         for (size_t i = 0; i < count; i++)
-            w.own_names[i] = copies[i].name;
-        w.names = w.own_names;
-        w.topics = copies;
-        struct operation op = {.api_key = API_CREATE_TOPICS,
-                               .build = build_create,
-                               .take = take_create};
-        rc = run(admin, &w, &op, deadline, err);
+            names[i] = copies[i].name;
+        struct work w = {.count = count,
+                         .names = names,
+                         .flags = flags,
+                         .topics = copies,
+                         .outcome = created};
+        rc = run(admin, &w, API_CREATE_TOPICS, build_create, deadline, errors, err);
     }
+    mem_free(names);
     mem_free(copies);
     return rc;
 }
@@ -254,9 +262,7 @@ static int build_delete(struct operation *op, int version, cafka_error *err)
     body->topic_names = admin_memory(op, left, sizeof *body->topic_names, err);
     if (!body->topics || !body->topic_names)
         return CAFKA_ERR_MEMORY;
-    for (size_t i = 0; i < w->count; i++) {
-        if (w->decided[i])
-            continue;
+    for (size_t i = 0; next_left(w, &i); i++) {
         if (version >= 6) {
             delete_topics_request_delete_topic_state_init(&body->topics[body->topics_count]);
             body->topics[body->topics_count++].name = str_of(w->names[i]);
@@ -268,24 +274,14 @@ static int build_delete(struct operation *op, int version, cafka_error *err)
     return CAFKA_OK;
 }
 
-static int take_delete(struct operation *op, const void *answer, cafka_error *err)
+static bool deleted(const void *answer, int32_t i, struct outcome *out)
 {
-    const struct delete_topics_response *response = answer;
-    int again = 0;
-    for (int32_t i = 0; i < response->responses_count; i++) {
-        const struct delete_topics_response_deletable_topic_result *r = &response->responses[i];
-        int code = note(op->user, r->name, r->error_code, r->error_message);
-        again = code ? code : again;
-    }
-    return conclude(op, again, response->throttle_time_ms, err);
-}
-
-static int check_names(const char *const *names, size_t count, cafka_error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!names || !names[i])
-            return error_set(err, CAFKA_ERR_ARGUMENT, "topic number %zu has no name", i);
-    return CAFKA_OK;
+    const struct delete_topics_response *r = answer;
+    if (i >= r->responses_count)
+        return false;
+    *out = (struct outcome){r->responses[i].name, r->responses[i].error_code,
+                            r->responses[i].error_message, r->throttle_time_ms};
+    return true;
 }
 
 int cafka_admin_delete_topics(cafka_admin *admin, const char *const *names, size_t count,
@@ -297,14 +293,8 @@ int cafka_admin_delete_topics(cafka_admin *admin, const char *const *names, size
         rc = check_names(names, count, err);
     if (rc || !count)
         return rc;
-    struct work w = {.names = names};
-    rc = work_init(&w, count, errors, err);
-    if (rc) {
-        work_fini(&w);
-        return rc;
-    }
-    struct operation op = {.api_key = API_DELETE_TOPICS, .build = build_delete, .take = take_delete};
-    return run(admin, &w, &op, deadline, err);
+    struct work w = {.count = count, .names = names, .outcome = deleted};
+    return run(admin, &w, API_DELETE_TOPICS, build_delete, deadline, errors, err);
 }
 
 /* --- more partitions --- */
@@ -322,9 +312,7 @@ static int build_partitions(struct operation *op, int version, cafka_error *err)
     body->topics = admin_memory(op, count_left(w), sizeof *body->topics, err);
     if (!body->topics)
         return CAFKA_ERR_MEMORY;
-    for (size_t i = 0; i < w->count; i++) {
-        if (w->decided[i])
-            continue;
+    for (size_t i = 0; next_left(w, &i); i++) {
         struct create_partitions_request_create_partitions_topic *t =
             &body->topics[body->topics_count++];
         create_partitions_request_create_partitions_topic_init(t);
@@ -336,17 +324,14 @@ static int build_partitions(struct operation *op, int version, cafka_error *err)
     return CAFKA_OK;
 }
 
-static int take_partitions(struct operation *op, const void *answer, cafka_error *err)
+static bool grown(const void *answer, int32_t i, struct outcome *out)
 {
-    const struct create_partitions_response *response = answer;
-    int again = 0;
-    for (int32_t i = 0; i < response->results_count; i++) {
-        const struct create_partitions_response_create_partitions_topic_result *r =
-            &response->results[i];
-        int code = note(op->user, r->name, r->error_code, r->error_message);
-        again = code ? code : again;
-    }
-    return conclude(op, again, response->throttle_time_ms, err);
+    const struct create_partitions_response *r = answer;
+    if (i >= r->results_count)
+        return false;
+    *out = (struct outcome){r->results[i].name, r->results[i].error_code,
+                            r->results[i].error_message, r->throttle_time_ms};
+    return true;
 }
 
 int cafka_admin_create_partitions(cafka_admin *admin, const char *const *names,
@@ -361,14 +346,10 @@ int cafka_admin_create_partitions(cafka_admin *admin, const char *const *names,
         return rc;
     if (!counts)
         return error_set(err, CAFKA_ERR_ARGUMENT, "the new numbers of partitions are needed");
-    struct work w = {.names = names, .counts = counts, .flags = flags};
-    rc = work_init(&w, count, errors, err);
-    if (rc) {
-        work_fini(&w);
-        return rc;
-    }
-    struct operation op = {.api_key = API_CREATE_PARTITIONS,
-                           .build = build_partitions,
-                           .take = take_partitions};
-    return run(admin, &w, &op, deadline, err);
+    struct work w = {.count = count,
+                     .names = names,
+                     .flags = flags,
+                     .counts = counts,
+                     .outcome = grown};
+    return run(admin, &w, API_CREATE_PARTITIONS, build_partitions, deadline, errors, err);
 }
