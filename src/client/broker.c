@@ -66,12 +66,25 @@ static void report_down(struct broker_lane *lane, const cafka_error *why)
         client_report(client, &broker->told_error, why, NULL, -1, broker->id < 0 ? -1 : broker->id);
 }
 
+/* Whose word it was that it lives there: what to mend is usually that. */
+static void explain_place(const struct broker_lane *lane, cafka_error *error)
+{
+    const struct broker *broker = lane->broker;
+    if (lane->was_ready || !is_unreachable(error->code))
+        return;
+    if (broker->id >= 0)
+        error_suffix(error, " (where broker %d lives by its advertised.listeners)", broker->id);
+    else if (error->code == CAFKA_ERR_RESOLVE)
+        error_suffix(error, " (named in bootstrap.servers)");
+}
+
 static void on_down(void *owner, const cafka_error *why)
 {
     struct broker_lane *lane = owner;
     struct broker *broker = lane->broker;
     struct client *client = broker->client;
     cafka_error error = *why;
+    explain_place(lane, &error);
     report_down(lane, &error);
     lane->was_ready = false;
     if (client->stopped)
@@ -189,6 +202,18 @@ struct broker *broker_update(struct client *client, int32_t id, struct str host,
     if (!broker || !move_to(broker, host, port) || !set_rack(broker, rack))
         return NULL;
     return broker;
+}
+
+const char *broker_name(const struct client *client, int32_t id, char *out, size_t size)
+{
+    const struct broker *broker = client_broker(client, id);
+    if (!broker)
+        snprintf(out, size, "broker %d", id);
+    else if (id >= 0)
+        snprintf(out, size, "broker %d (%s:%u)", id, broker->host, broker->port);
+    else
+        snprintf(out, size, "bootstrap server %s:%u", broker->host, broker->port);
+    return out;
 }
 
 struct broker *client_broker(const struct client *client, int32_t id)

@@ -64,10 +64,11 @@ static void explain_timeout(const struct call *call, cafka_error *err)
 {
     const char *name = api_find(call->request.api_key)->name;
     const struct broker *broker = call->broker;
+    char who[BROKER_NAME_SIZE];
     if (!call->waiting) {
         error_set_flags(err, CAFKA_ERR_TIMEOUT, CAFKA_UNKNOWN_OUTCOME,
-                        "broker %d (%s:%u) did not answer %s in time", broker->id, broker->host,
-                        broker->port, name);
+                        "%s did not answer %s in time; whether it was done is not known",
+                        broker_name(call->client, broker->id, who, sizeof who), name);
         return;
     }
     const struct conn *conn = broker ? broker->lanes[call->lane].conn : NULL;
@@ -76,8 +77,9 @@ static void explain_timeout(const struct call *call, cafka_error *err)
         return;
     }
     const cafka_error *cause = conn_last_error(conn);
-    error_set(err, CAFKA_ERR_TIMEOUT, "%s could not be sent to broker %d (%s:%u) in time%s%.120s",
-              name, broker->id, broker->host, broker->port, cause->code ? ": " : "", cause->message);
+    error_set(err, CAFKA_ERR_TIMEOUT, "%s could not be sent to %s in time%s%.120s", name,
+              broker_name(call->client, broker->id, who, sizeof who), cause->code ? ": " : "",
+              cause->message);
 }
 
 static void on_timer(struct timer *timer)

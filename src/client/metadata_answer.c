@@ -32,6 +32,7 @@ static bool is_usable(const struct metadata_response_broker *b)
 static int make_brokers(struct metadata *m, const struct metadata_response *response,
                         cafka_error *err)
 {
+    char name[BROKER_NAME_SIZE];
     int usable = 0;
     for (int32_t i = 0; i < response->brokers_count; i++) {
         const struct metadata_response_broker *b = &response->brokers[i];
@@ -48,8 +49,8 @@ static int make_brokers(struct metadata *m, const struct metadata_response *resp
     }
     if (!usable)
         return error_set_flags(err, CAFKA_ERR_PROTOCOL, CAFKA_RETRIABLE,
-                               "broker %d names no brokers at all; it may be starting",
-                               m->asked_broker);
+                               "%s names no brokers at all; it may be starting",
+                               broker_name(m->client, m->asked_broker, name, sizeof name));
     return CAFKA_OK;
 }
 
@@ -167,6 +168,17 @@ static bool same_error(const struct metadata_topic *topic, int code)
     return topic->error.code == code;
 }
 
+static const char *meaning(int code)
+{
+    switch (code) {
+    case ERR_UNKNOWN_TOPIC_OR_PARTITION: return " (it does not exist, or they do not know it yet)";
+    case ERR_TOPIC_AUTHORIZATION_FAILED: return " (this client may not describe it)";
+    case ERR_INVALID_TOPIC_EXCEPTION: return " (no topic can have this name)";
+    case ERR_LEADER_NOT_AVAILABLE: return " (it is being made, or no replica can lead it)";
+    default: return "";
+    }
+}
+
 static unsigned take_error(struct metadata_topic *topic, int code)
 {
     if (same_error(topic, code))
@@ -174,10 +186,7 @@ static unsigned take_error(struct metadata_topic *topic, int code)
     error_clear(&topic->error);
     if (code)
         error_set(&topic->error, code, "the brokers say about topic %s: %s%s", topic->name,
-                  cafka_error_name(code),
-                  code == ERR_UNKNOWN_TOPIC_OR_PARTITION
-                      ? " (it does not exist, or they do not know it yet)"
-                      : "");
+                  cafka_error_name(code), meaning(code));
     return METADATA_ERROR;
 }
 
@@ -348,12 +357,14 @@ static void note_full(struct metadata *m, unsigned changes)
 static int take_response(struct metadata *m, const struct metadata_response *response, int version,
                          cafka_error *err)
 {
+    char name[BROKER_NAME_SIZE];
     if (response->error_code) {
         if (response->error_code == ERR_REBOOTSTRAP_REQUIRED &&
             m->client->settings->metadata_rebootstrap)
             metadata_rebootstrap(m, "a broker asked for it");
         return error_set(err, response->error_code,
-                         "broker %d refuses to tell the state of the cluster: %s", m->asked_broker,
+                         "%s refuses to tell the state of the cluster: %s",
+                         broker_name(m->client, m->asked_broker, name, sizeof name),
                          cafka_error_name(response->error_code));
     }
     int rc = take_brokers(m, response, err);

@@ -8,6 +8,7 @@
 
 #include "client/client.h"
 
+enum { BROKER_NAME_SIZE = 120 };
 enum { BROKERS_MAX = 10000 }; /* that a client ever knows; more is no cluster but a mistake */
 
 /* client_meters.c */
@@ -18,6 +19,8 @@ void broker_meters_init(struct broker *broker);
 /* Found or made, and moved if it lives elsewhere now. NULL: no memory, or BROKERS_MAX are known. */
 struct broker *broker_update(struct client *client, int32_t id, struct str host, uint16_t port,
                              struct str rack);
+/* "broker 3 (kafka3:9092)", for messages; out. */
+const char *broker_name(const struct client *client, int32_t id, char *out, size_t size);
 /* Only what bootstrap.servers names counts from now on, until metadata comes. */
 void brokers_bootstrap(struct client *client);
 bool brokers_are_bootstrap(const struct client *client);

@@ -128,7 +128,7 @@ static cafka_error retriable(const cafka_error *why)
 {
     cafka_error error = *why;
     if (error.code == CAFKA_OK)
-        error_set(&error, CAFKA_ERR_TRANSPORT, "the connection was closed because it was not used");
+        error_set(&error, CAFKA_ERR_TRANSPORT, "the connection was left: not used, or moved");
     error.flags |= CAFKA_RETRIABLE;
     return error;
 }

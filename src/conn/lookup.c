@@ -41,7 +41,8 @@ static bool is_cancelled(struct lookup *lookup)
 static void explain(const struct lookup *lookup, cafka_error *err)
 {
     if (lookup->failure == -ENOENT)
-        error_set(err, CAFKA_ERR_RESOLVE, "no host is called %s", lookup->host);
+        error_set(err, CAFKA_ERR_RESOLVE, "no host is called %s: its name cannot be resolved here",
+                  lookup->host);
     else if (lookup->failure == -EAGAIN)
         error_set(err, CAFKA_ERR_RESOLVE,
                   "resolving the host name %s: the name server does not answer", lookup->host);

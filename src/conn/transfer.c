@@ -289,7 +289,8 @@ void conn_on_request_timer(struct timer *timer)
     cafka_error why = {0};
     struct slot *slot = inflight_oldest(&conn->inflight);
     error_set(&why, CAFKA_ERR_TIMEOUT,
-              "%s did not answer a request in time (%d in flight, the oldest is %s); the connection was closed",
+              "%s did not answer in time (request.timeout.ms; %d in flight, the oldest is %s); "
+              "the connection was closed",
               conn->name, conn->inflight.count, slot ? slot->api->name : "none");
     conn_enter(conn);
     conn_fail(conn, &why);

@@ -137,11 +137,12 @@ int conn_unsupported(const struct conn *conn, int api_key, cafka_error *err)
 {
     const struct api *api = api_find(api_key);
     if (conn->max_version[api_key] < 0)
-        return error_set(err, CAFKA_ERR_UNSUPPORTED, "%s does not know %s requests", conn->name,
-                         api->name);
+        return error_set(err, CAFKA_ERR_UNSUPPORTED,
+                         "%s serves no %s requests: it is too old, or not set up for them",
+                         conn->name, api->name);
     return error_set(err, CAFKA_ERR_UNSUPPORTED,
-                     "%s knows %s requests of version %d to %d, we know %d to %d", conn->name,
-                     api->name, conn->min_version[api_key], conn->max_version[api_key],
+                     "%s serves %s requests of version %d to %d, and this client knows %d to %d",
+                     conn->name, api->name, conn->min_version[api_key], conn->max_version[api_key],
                      message_min_version(api->request), message_max_version(api->request));
 }
 

@@ -128,6 +128,19 @@ void error_prefix(cafka_error *err, const char *format, ...)
     snprintf(err->message + used, sizeof err->message - used, "%s", old);
 }
 
+void error_suffix(cafka_error *err, const char *format, ...)
+{
+    if (!err || err->code == CAFKA_OK)
+        return;
+    size_t used = strlen(err->message), room = sizeof err->message - used;
+    va_list args;
+    va_start(args, format);
+    int size = vsnprintf(err->message + used, room, format, args);
+    va_end(args);
+    if (size < 0 || (size_t)size >= room)
+        err->message[used] = '\0';
+}
+
 void error_clear(cafka_error *err)
 {
     if (!err)

@@ -22,6 +22,8 @@ int error_set_flags(cafka_error *err, int code, unsigned flags, const char *form
 
 /* Put words in front of a message: "reading the config: " + what was there. */
 void error_prefix(cafka_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Or behind it, if there is room for all of them. */
+void error_suffix(cafka_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* An error that came from the operating system: appends the text of errno_value. */
 int error_errno(cafka_error *err, int code, int errno_value, const char *format, ...)
