@@ -10,11 +10,13 @@
  *     cafka_error err;
  *     if (cafka_producer_open(&producer, "bootstrap.servers=localhost:9092", &err))
  *         return die(&err);
- *     cafka_producer_send(producer, &(cafka_record){.topic = "greetings",
- *                                                   .value = "hello", .value_size = 5}, &err);
- *     if (cafka_producer_close(producer, 10000, &err))
- *         return die(&err);
+ *     cafka_record record = {.topic = "greetings", .value = "hello", .value_size = 5};
+ *     int rc = cafka_producer_send(producer, &record, &err);
+ *     if (!rc)
+ *         rc = cafka_producer_close(producer, 10000, &err); // delivers, and says what failed
  *     cafka_producer_free(producer);
+ *     if (rc)
+ *         return die(&err);
  *
  * What "acknowledged" means is acks:
  *
@@ -54,8 +56,10 @@ extern "C" {
  * is copied. Returns at once: brokers are found in the background, and what is wrong with them is
  * told by the first send() that runs out of time, by the event function and by the log.
  *
+ * The caller owns *out and gives it back with cafka_producer_free().
  * Errors:  CAFKA_ERR_CONFIG   a property is unknown or its value is; the message names all of them
  *          CAFKA_ERR_MEMORY, CAFKA_ERR_SYSTEM
+ * Blocks:  no.
  */
 CAFKA_API int cafka_producer_open(cafka_producer **out, const char *properties, cafka_error *err);
 CAFKA_API int cafka_producer_new(cafka_producer **out, const cafka_config *config, cafka_error *err);
@@ -72,7 +76,9 @@ CAFKA_API int cafka_producer_new(cafka_producer **out, const cafka_config *confi
  *                                 topic was found to take; a retry cannot help
  *          CAFKA_ERR_WOULD_BLOCK  it would have to wait, and this is the loop's thread, a callback,
  *                                 or cafka_producer_try_send()
- *          CAFKA_ERR_ARGUMENT     no topic, a negative partition or timestamp, a size without pointer
+ *          CAFKA_ERR_ARGUMENT     no topic, a negative partition or timestamp, a size without pointer,
+ *                                 or the application's partitioner chose what there is not
+ *          CAFKA_ERR_SERIALIZATION  a serializer of the application failed (<cafka/plugin.h>)
  *          CAFKA_ERR_CLOSED       the producer is closing
  *          CAFKA_ERR_MEMORY
  *          a protocol error       the topic cannot be written to: INVALID_TOPIC_EXCEPTION,
@@ -89,7 +95,8 @@ CAFKA_API int cafka_producer_try_send(cafka_producer *producer, const cafka_reco
 /*
  * Queue many records, in order. Cheaper than one by one, since neighbours of one partition share
  * the work. Stops at the first record that is not taken: *accepted (may be NULL) says how many were
- * taken before it, and the error is its.
+ * taken before it, and the error is its. The records are the caller's, as with cafka_producer_send().
+ * Errors:  as cafka_producer_send().  Blocks: up to max.block.ms in all.
  */
 CAFKA_API int cafka_producer_send_many(cafka_producer *producer, const cafka_record *records,
                                        size_t count, size_t *accepted, cafka_error *err);
@@ -169,8 +176,10 @@ CAFKA_API int cafka_producer_send_wait(cafka_producer *producer, const cafka_rec
  *
  * How single records ended is what delivery reports tell, and flush fails only if it could not
  * wait. Without a delivery function it also returns the first failure since the last flush.
- *          CAFKA_ERR_TIMEOUT      some are still on their way (the message says how many)
+ * Errors:  CAFKA_ERR_TIMEOUT      some are still on their way, and go on being sent
  *          CAFKA_ERR_IN_CALLBACK  not allowed on the loop's thread or in a callback, unless 0
+ *          CAFKA_ERR_MEMORY, CAFKA_ERR_SYSTEM
+ * Blocks:  up to timeout_ms.
  */
 CAFKA_API int cafka_producer_flush(cafka_producer *producer, int64_t timeout_ms, cafka_error *err);
 
@@ -189,6 +198,7 @@ enum {
  *
  * What is in flight goes on holding buffer.memory until its request ends.
  * Errors:  CAFKA_ERR_ARGUMENT, CAFKA_ERR_MEMORY
+ * Blocks:  until the loop has done it, which waits for no broker.
  */
 CAFKA_API int cafka_producer_purge(cafka_producer *producer, unsigned what, cafka_error *err);
 
@@ -211,7 +221,8 @@ CAFKA_API int cafka_producer_close(cafka_producer *producer, int64_t timeout_ms,
 
 /*
  * Free the producer; takes NULL. Closes it with a timeout of 0 if it is not closed. Not inside a
- * callback of the same producer, and no other call may run or follow.
+ * callback of the same producer, and no other call may run or follow; topics and reservations of it
+ * are gone. Blocks: until a callback that is running has returned.
  */
 CAFKA_API void cafka_producer_free(cafka_producer *producer);
 
@@ -222,6 +233,7 @@ CAFKA_API void cafka_producer_free(cafka_producer *producer);
  */
 CAFKA_API int cafka_producer_topic(cafka_producer *producer, const char *name, cafka_topic **out,
                                    cafka_error *err);
+/* Its name, valid as long as the topic; NULL for NULL. Any thread. */
 CAFKA_API const char *cafka_topic_name(const cafka_topic *topic);
 
 /*
