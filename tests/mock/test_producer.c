@@ -413,17 +413,19 @@ static void a_broker_that_forgot_the_producer_is_told_anew(void **state)
 {
     (void)state;
     static const int codes[] = {ERR_UNKNOWN_PRODUCER_ID, ERR_OUT_OF_ORDER_SEQUENCE_NUMBER};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 * 4 * 5; i++) {
         struct scene s;
         open_scene(&s, NULL, "linger.ms=0");
         send_some(&s, 10);
         flush(&s);
-        rule(&s, CAFKA_MOCK_ERROR, codes[i], 0, 1);
+        set_latency(&s, 5); /* several requests are under way at once */
+        rule(&s, CAFKA_MOCK_ERROR, codes[i % 2], i / 2 % 4, 1 + i / 8);
         for (int k = 0; k < 10; k++) {
             send_some(&s, 5);
             advance(&s, 2);
         }
         flush(&s);
+        set_latency(&s, 0);
         assert_all_once_in_order(&s);
         close_scene(&s);
     }
