@@ -1,3 +1,6 @@
+/*
+ * adopt.c - see adopt.h.
+ */
 #include "mockbroker/adopt.h"
 
 #include "mockbroker/cluster.h"

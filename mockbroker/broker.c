@@ -1,3 +1,6 @@
+/*
+ * broker.c - see broker.h.
+ */
 #include "mockbroker/broker.h"
 
 #include <errno.h>
@@ -120,14 +123,30 @@ static int take_role(struct broker *broker, const struct partition_image *p, caf
     return CAFKA_OK;
 }
 
+/* This broker holds it no more: its log goes. */
+static void drop_replica(struct broker *broker, struct topic_image *topic, int32_t index)
+{
+    struct partition *partition = topic->partitions[index].hosted;
+    cafka_error why = {0};
+    if (!partition)
+        return;
+    struct commit_log *log = partition->log;
+    topic->partitions[index].hosted = NULL;
+    unhost(partition);
+    if (log_manager_delete_log(broker->logs, log, &why))
+        log_error(broker->log, "deleting %s-%d: %s", topic->name, (int)index, why.message);
+}
+
 static void update_partition(struct broker *broker, struct topic_image *topic, int32_t index)
 {
     struct partition_image *p = &topic->partitions[index];
     struct partition *partition = p->hosted;
     cafka_error why = {0};
     int rc = CAFKA_OK;
-    if (!holds(broker, p))
+    if (!holds(broker, p)) {
+        drop_replica(broker, topic, index);
         return;
+    }
     if (!partition) {
         rc = host(broker, topic, index, &partition, &why);
         p->hosted = partition;
@@ -142,17 +161,8 @@ static void update_partition(struct broker *broker, struct topic_image *topic, i
 
 static void delete_topic(struct broker *broker, struct topic_image *topic)
 {
-    for (int32_t i = 0; i < topic->partition_count; i++) {
-        struct partition *partition = topic->partitions[i].hosted;
-        cafka_error why = {0};
-        if (!partition)
-            continue;
-        struct commit_log *log = partition->log;
-        topic->partitions[i].hosted = NULL;
-        unhost(partition);
-        if (log_manager_delete_log(broker->logs, log, &why))
-            log_error(broker->log, "deleting %s-%d: %s", topic->name, (int)i, why.message);
-    }
+    for (int32_t i = 0; i < topic->partition_count; i++)
+        drop_replica(broker, topic, i);
 }
 
 static void unhost_all(struct broker *broker)

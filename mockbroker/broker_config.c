@@ -1,3 +1,6 @@
+/*
+ * broker_config.c - see broker_config.h.
+ */
 #include "mockbroker/broker_config.h"
 
 #include <ctype.h>

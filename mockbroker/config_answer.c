@@ -1,3 +1,6 @@
+/*
+ * config_answer.c - see config_answer.h.
+ */
 #include "mockbroker/config_answer.h"
 
 #include <inttypes.h>

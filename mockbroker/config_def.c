@@ -1,3 +1,6 @@
+/*
+ * config_def.c - see config_def.h.
+ */
 #include "mockbroker/config_def.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/*
+ * follow.c - see follow.h.
+ */
 #include "mockbroker/follow.h"
 
 #include "mockbroker/cluster.h"

@@ -1,3 +1,6 @@
+/*
+ * options.c - see options.h.
+ */
 #include "mockbroker/options.h"
 
 #include <ctype.h>

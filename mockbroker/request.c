@@ -1,3 +1,6 @@
+/*
+ * request.c - see request.h.
+ */
 #include "mockbroker/request.h"
 
 #include <stdio.h>

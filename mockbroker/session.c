@@ -1,3 +1,6 @@
+/*
+ * session.c - see session.h.
+ */
 #include "mockbroker/session.h"
 
 #include "mockbroker/broker.h"

@@ -1,3 +1,6 @@
+/*
+ * topic_config.c - see topic_config.h.
+ */
 #include "mockbroker/topic_config.h"
 
 #include <inttypes.h>

@@ -33,6 +33,9 @@ static api_handler_fn *const handlers[API_KEY_COUNT] = {
     [API_ALTER_REPLICA_LOG_DIRS] = api_alter_replica_log_dirs,
     [API_DESCRIBE_PRODUCERS] = api_describe_producers,
     [API_ELECT_LEADERS] = api_elect_leaders,
+    [API_ALTER_PARTITION_REASSIGNMENTS] = api_alter_partition_reassignments,
+    [API_LIST_PARTITION_REASSIGNMENTS] = api_list_partition_reassignments,
+    [API_UPDATE_FEATURES] = api_update_features,
 };
 
 api_handler_fn *api_handler_find(int key)

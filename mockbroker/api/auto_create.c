@@ -1,3 +1,6 @@
+/*
+ * auto_create.c - see auto_create.h.
+ */
 #include "mockbroker/api/auto_create.h"
 
 #include "mockbroker/cluster.h"

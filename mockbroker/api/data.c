@@ -50,32 +50,32 @@ void data_endpoints_add(struct data_endpoints *endpoints, struct request_context
                                    str_of(broker->rack)};
 }
 
-/* A name that is too long to be one is told apart by its size and its beginning. */
-static size_t write_key(char key[24 + 256], struct str topic, struct uuid id, int32_t index)
+struct partition_key partition_key(struct str topic, struct uuid id, int32_t index)
 {
+    struct partition_key key;
     uint32_t size = (uint32_t)topic.size;
     size_t kept = topic.size < 256 ? topic.size : 256;
-    memcpy(key, id.bytes, 16);
-    memcpy(key + 16, &index, 4);
-    memcpy(key + 20, &size, 4);
+    memcpy(key.bytes, id.bytes, 16);
+    memcpy(key.bytes + 16, &index, 4);
+    memcpy(key.bytes + 20, &size, 4);
     if (kept)
-        memcpy(key + 24, topic.data, kept);
-    return 24 + kept;
+        memcpy(key.bytes + 24, topic.data, kept);
+    key.size = 24 + kept;
+    return key;
 }
 
 bool data_names_put(struct data_names *names, struct str topic, struct uuid id, int32_t index,
                     size_t ordinal)
 {
-    char key[24 + 256];
-    return map_put(&names->ordinals, key, write_key(key, topic, id, index),
-                   (void *)(uintptr_t)(ordinal + 1));
+    struct partition_key key = partition_key(topic, id, index);
+    return map_put(&names->ordinals, key.bytes, key.size, (void *)(uintptr_t)(ordinal + 1));
 }
 
 size_t data_names_get(const struct data_names *names, struct str topic, struct uuid id,
                       int32_t index)
 {
-    char key[24 + 256];
-    return (size_t)(uintptr_t)map_get(&names->ordinals, key, write_key(key, topic, id, index)) - 1;
+    struct partition_key key = partition_key(topic, id, index);
+    return (size_t)(uintptr_t)map_get(&names->ordinals, key.bytes, key.size) - 1;
 }
 
 void data_free(struct broker *broker)

@@ -1,5 +1,7 @@
 /*
  * data.h - what the APIs about records have in common: finding the partition a request means.
+ *
+ * Thread: the broker's loop.
  */
 #ifndef CAFKA_MOCKBROKER_API_DATA_H
 #define CAFKA_MOCKBROKER_API_DATA_H
@@ -38,6 +40,16 @@ int data_endpoints_init(struct data_endpoints *endpoints,
                         struct request_context *ctx); /* CAFKA_ERR_MEMORY */
 void data_endpoints_add(struct data_endpoints *endpoints, struct request_context *ctx,
                         int32_t broker_id);
+
+/*
+ * A partition as a key of a map: by name or id. Names are at most 249 bytes where they are valid; a
+ * longer one is told apart by its size and its beginning.
+ */
+struct partition_key {
+    char bytes[16 + 4 + 4 + 256];
+    size_t size;
+};
+struct partition_key partition_key(struct str topic, struct uuid id, int32_t index);
 
 /*
  * Partitions by the names a request gives them, to find those that it names more than once: each

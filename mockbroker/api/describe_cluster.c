@@ -1,3 +1,9 @@
+/*
+ * describe_cluster.c - DescribeCluster: brokers and the controller, by the kind of endpoint asked for.
+ *
+ * Thread: the broker's loop.
+ * Source: kafka.server.KafkaApis.handleDescribeCluster; KIP-700, KIP-919, KIP-1073.
+ */
 #include <stdio.h>
 
 #include "mockbroker/api/api.h"

@@ -1,3 +1,10 @@
+/*
+ * describe_topic_partitions.c - DescribeTopicPartitions: topics page by page, in order of name (KIP-966).
+ *
+ * Thread:  the broker's loop.
+ * Reading: api_describe_topic_partitions(), then add_topic().
+ * Source:  kafka.server.DescribeTopicPartitionsRequestHandler.
+ */
 #include <stdlib.h>
 
 #include "mockbroker/api/api.h"

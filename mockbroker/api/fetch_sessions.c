@@ -3,6 +3,7 @@
  */
 #include "mockbroker/api/fetch_sessions.h"
 
+#include "mockbroker/api/data.h"
 #include "util/alloc.h"
 
 enum { UNUSED_FOR_MS = 120000 };
@@ -117,30 +118,10 @@ void fetch_session_used(struct fetch_sessions *sessions, struct fetch_session *s
     list_push_back(&sessions->by_use, &session->link);
 }
 
-/* Names are at most 249 bytes where they are valid; longer ones are compared by their beginning and size. */
-struct entry_key {
-    char bytes[16 + 4 + 4 + 256];
-    size_t size;
-};
-
-static struct entry_key key_of(struct str topic, struct uuid id, int32_t index)
-{
-    struct entry_key key;
-    uint32_t size = (uint32_t)topic.size;
-    size_t kept = topic.size < 256 ? topic.size : 256;
-    memcpy(key.bytes, id.bytes, 16);
-    memcpy(key.bytes + 16, &index, 4);
-    memcpy(key.bytes + 20, &size, 4);
-    if (kept)
-        memcpy(key.bytes + 24, topic.data, kept);
-    key.size = 24 + kept;
-    return key;
-}
-
 struct fetch_entry *fetch_session_find(struct fetch_session *session, struct str topic,
                                        struct uuid id, int32_t index)
 {
-    struct entry_key key = key_of(topic, id, index);
+    struct partition_key key = partition_key(topic, id, index);
     return map_get(&session->index, key.bytes, key.size);
 }
 
@@ -150,7 +131,7 @@ struct fetch_entry *fetch_session_add(struct fetch_session *session, struct str 
     struct fetch_entry *entry = fetch_session_find(session, topic, id, index);
     if (entry)
         return entry;
-    struct entry_key key = key_of(topic, id, index);
+    struct partition_key key = partition_key(topic, id, index);
     entry = mem_zalloc(sizeof *entry);
     if (!entry)
         return NULL;
@@ -171,8 +152,8 @@ struct fetch_entry *fetch_session_add(struct fetch_session *session, struct str 
 
 void fetch_session_forget(struct fetch_session *session, struct fetch_entry *entry)
 {
-    struct entry_key key =
-        key_of((struct str){entry->topic, entry->topic_size}, entry->topic_id, entry->index);
+    struct partition_key key =
+        partition_key((struct str){entry->topic, entry->topic_size}, entry->topic_id, entry->index);
     map_remove(&session->index, key.bytes, key.size);
     list_remove(&entry->link);
     session->count--;

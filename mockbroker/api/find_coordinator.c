@@ -1,3 +1,12 @@
+/*
+ * find_coordinator.c - FindCoordinator: which broker leads the partition that a key belongs to.
+ *
+ * The internal topic is made when somebody asks for the first time.
+ *
+ * Thread:  the broker's loop.
+ * Reading: api_find_coordinator(), then find().
+ * Source:  kafka.server.KafkaApis.handleFindCoordinatorRequest; KIP-699.
+ */
 #include "config.h"
 
 #include <stdlib.h>

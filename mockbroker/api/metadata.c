@@ -1,3 +1,10 @@
+/*
+ * metadata.c - Metadata: brokers, and topics by name, by id, or all; makes topics that are asked for.
+ *
+ * Thread:  the broker's loop.
+ * Reading: api_metadata(); struct asking.
+ * Source:  kafka.server.KafkaApis.handleTopicMetadataRequest; KIP-516 for ids.
+ */
 #include "protocol/messages/Metadata.h"
 #include "mockbroker/api/api.h"
 #include "mockbroker/api/auto_create.h"

@@ -1,3 +1,6 @@
+/*
+ * control.c - see control.h.
+ */
 #include "mockbroker/control/control.h"
 
 #include <stdio.h>

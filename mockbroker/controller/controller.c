@@ -1,3 +1,6 @@
+/*
+ * controller.c - see controller.h.
+ */
 #include "mockbroker/controller/controller.h"
 
 #include <stdio.h>
@@ -385,7 +388,8 @@ int controller_set_in_sync(struct controller *c, struct uuid topic_id, int32_t i
     struct record_list records = {0};
     int rc = add_change(&records, topic, index, -2, isr, count, err);
     mem_free(isr);
-    return commit_and_free(c, &records, rc, err);
+    rc = commit_and_free(c, &records, rc, err);
+    return rc || !in_sync ? rc : controller_complete_reassignment(c, topic, index, err);
 }
 
 int controller_unregister(struct controller *c, int32_t id, cafka_error *err)

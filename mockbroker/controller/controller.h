@@ -76,6 +76,19 @@ int controller_appoint_leader(struct controller *controller, struct str topic, i
  */
 int controller_elect_leader(struct controller *controller, struct str topic, int32_t partition,
                             bool unclean, cafka_error *err);
+/*
+ * Move a partition to other brokers; count -1: cancel what is under way. `other_count`: there may be
+ * more or fewer of them than now. Refusals with Kafka's code and sentence.
+ */
+int controller_reassign(struct controller *controller, struct str topic, int32_t partition,
+                        const int32_t *replicas, int32_t count, bool other_count, cafka_error *err);
+/* All that shall stay are in sync? Then the others go. For controller.c, when an ISR has grown. */
+int controller_complete_reassignment(struct controller *controller, const struct topic_image *topic,
+                                     int32_t partition, cafka_error *err);
+
+/* type: 1 upgrade, 2 safe and 3 unsafe downgrade, as in UpdateFeatures. ERR_INVALID_UPDATE_VERSION. */
+int controller_update_feature(struct controller *controller, struct str name, int level, int type,
+                              bool validate_only, cafka_error *err);
 
 /*
  * Operations of the APIs: fill the response, whose memory comes from the arena. A result is an

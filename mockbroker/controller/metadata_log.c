@@ -1,3 +1,6 @@
+/*
+ * metadata_log.c - see metadata_log.h.
+ */
 #include "mockbroker/controller/metadata_log.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/*
+ * placer.c - see placer.h.
+ */
 #include "mockbroker/controller/placer.h"
 
 #include <assert.h>

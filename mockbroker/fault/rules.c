@@ -1,3 +1,6 @@
+/*
+ * rules.c - see rules.h.
+ */
 #include "mockbroker/fault/rules.h"
 
 #include "mockbroker/broker.h"

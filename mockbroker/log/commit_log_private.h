@@ -10,6 +10,9 @@
  *                 2. start_offset <= high_watermark <= end_offset
  *                 3. producers.end_offset == end_offset between calls
  *                 4. after `failed` nothing is written any more
+ *
+ * Owner:   struct commit_log: whoever opened it, which is a log manager.
+ * Thread:  the broker's loop.
  */
 #ifndef MOCKBROKER_LOG_COMMIT_LOG_PRIVATE_H
 #define MOCKBROKER_LOG_COMMIT_LOG_PRIVATE_H

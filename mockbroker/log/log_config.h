@@ -3,6 +3,9 @@
  *
  * Names, texts and checks of the values are in the broker's table of topic configs, which fills
  * this struct. A change reaches a log as a whole, by commit_log_set_config().
+ *
+ * Owner:  by value, a log; nothing to free.
+ * Thread: the broker's loop.
  */
 #ifndef MOCKBROKER_LOG_LOG_CONFIG_H
 #define MOCKBROKER_LOG_LOG_CONFIG_H

@@ -1,5 +1,8 @@
 /*
  * log_internal.h - what the files of this room share: paths, the tools of one broker, I/O helpers.
+ *
+ * Owner:   struct log_shared: the log manager of a broker.
+ * Thread:  the broker's loop.
  */
 #ifndef MOCKBROKER_LOG_LOG_INTERNAL_H
 #define MOCKBROKER_LOG_LOG_INTERNAL_H

@@ -1,3 +1,6 @@
+/*
+ * image.c - see image.h.
+ */
 #include "mockbroker/metadata/image.h"
 
 #include "mockbroker/metadata/records.h"

@@ -1,3 +1,6 @@
+/*
+ * records.c - see records.h.
+ */
 #include "mockbroker/metadata/records.h"
 
 #include "mockbroker/metadata/image.h"

@@ -1,3 +1,6 @@
+/*
+ * snapshot.c - see snapshot.h.
+ */
 #include "mockbroker/metadata/snapshot.h"
 
 #include "protocol/messages/ConfigRecord.h"

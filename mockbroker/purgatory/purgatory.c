@@ -1,3 +1,6 @@
+/*
+ * purgatory.c - see purgatory.h.
+ */
 #include "mockbroker/purgatory/purgatory.h"
 
 #include <assert.h>

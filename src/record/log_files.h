@@ -7,6 +7,9 @@
  *
  * Active offset and time indexes are allocated ahead: zeros follow their last entry.
  * index_count() finds it.
+ *
+ * Owner:  whoever asked for entries frees them.
+ * Thread: any; no state.
  */
 #ifndef CAFKA_RECORD_LOG_FILES_H
 #define CAFKA_RECORD_LOG_FILES_H

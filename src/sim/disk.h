@@ -6,6 +6,8 @@
  * operations into the image; a power loss moves a random prefix of them and drops the rest. Bytes
  * written through a mapping are no operations: a sync compares pages, a loss keeps a prefix of them.
  *
+ * Owner:   the world, one disk for all hosts.
+ * Thread:  one.
  * Reading: image.c is content and durability, disk.c the tree, files.c open files, faults.c the losses.
  */
 #ifndef CAFKA_SIM_DISK_H

@@ -1,5 +1,5 @@
 /*
- * image.c - see disk.h: the content of files, and how it becomes durable.
+ * image.c - the content of files of the simulated disk, and how it becomes durable.
  */
 #include "sim/disk.h"
 

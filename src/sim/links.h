@@ -10,6 +10,8 @@
  * As with TCP: what arrived before a reset is still read; whoever closes with bytes unread, or is
  * sent bytes after closing, answers with a reset.
  *
+ * Owner:   the world.
+ * Thread:  one.
  * Reading: sockets.c puts bytes under way, links.c lets them arrive, rules.c says when and whether.
  */
 #ifndef CAFKA_SIM_LINKS_H
