@@ -17,10 +17,17 @@
  * Calls that treat several things take `errors`, one for each thing in order, or NULL. They return
  * CAFKA_OK if all went well, else the code of the first that did not, which *err describes.
  *
+ * Ownership: what is passed in stays the caller's and is not used after the call. A list or info that is
+ * given out is one block, read-only, the caller's until its _free(); all its pointers lie inside it. It
+ * may outlive the admin client. On failure nothing is given out.
+ *
  * Errors of all calls: CAFKA_ERR_ARGUMENT, CAFKA_ERR_TIMEOUT, CAFKA_ERR_TRANSPORT, CAFKA_ERR_MEMORY,
  *         CAFKA_ERR_UNSUPPORTED the broker is too old, CAFKA_ERR_CLOSED, CAFKA_ERR_IN_CALLBACK,
- *         CAFKA_ERR_WOULD_BLOCK, CAFKA_ERR_FORKED, and what the brokers answer.
- * Thread: any; several calls may run at the same time.
+ *         CAFKA_ERR_WOULD_BLOCK, CAFKA_ERR_FORKED, and what the brokers answer. With CAFKA_UNKNOWN_OUTCOME
+ *         the change may have been made. A repeated attempt may find what the first one did: a topic that
+ *         "already exists", or is "unknown" when deleting.
+ * Thread: any; several calls may run at the same time. Blocks: up to timeout_ms.
+ * Source: org.apache.kafka.clients.admin.Admin (KIP-117 and later).
  */
 #ifndef CAFKA_ADMIN_H
 #define CAFKA_ADMIN_H
@@ -65,15 +72,24 @@ typedef struct cafka_new_topic {
     size_t replica_count;
 } cafka_new_topic;
 
-/* Items of `topics` are topics[0].size bytes apart. */
+/*
+ * Items of `topics` are topics[0].size bytes apart. With CAFKA_VALIDATE_ONLY brokers check and create
+ * nothing. The topics are there when the controller has them; the brokers hear of it a little later.
+ * Errors of a topic: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS,
+ *         INVALID_REPLICATION_FACTOR, INVALID_CONFIG, POLICY_VIOLATION, TOPIC_AUTHORIZATION_FAILED, …
+ */
 CAFKA_API int cafka_admin_create_topics(cafka_admin *admin, const cafka_new_topic *topics,
                                         size_t count, unsigned flags, int64_t timeout_ms,
                                         cafka_error *errors, cafka_error *err);
 
+/* With their records, for ever. Errors of a topic: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_DELETION_DISABLED, … */
 CAFKA_API int cafka_admin_delete_topics(cafka_admin *admin, const char *const *names, size_t count,
                                         int64_t timeout_ms, cafka_error *errors, cafka_error *err);
 
-/* Grow topic names[i] to counts[i] partitions. */
+/*
+ * Grow topic names[i] to counts[i] partitions; the brokers place them. Keys move: what is hashed with
+ * another count lands elsewhere. Errors of a topic: INVALID_PARTITIONS it has that many, …
+ */
 CAFKA_API int cafka_admin_create_partitions(cafka_admin *admin, const char *const *names,
                                             const int32_t *counts, size_t count, unsigned flags,
                                             int64_t timeout_ms, cafka_error *errors,
@@ -107,7 +123,10 @@ typedef struct cafka_topic_list {
     size_t count;
 } cafka_topic_list;
 
-/* All topics (names NULL), or these; one that does not exist has an error, and is not created. */
+/*
+ * All topics (names NULL, count 0), or these; one that does not exist has an error, and is not created.
+ * The call succeeds if a broker answered; look at the error of each topic.
+ */
 CAFKA_API int cafka_admin_describe_topics(cafka_admin *admin, const char *const *names,
                                           size_t count, int64_t timeout_ms, cafka_topic_list **out,
                                           cafka_error *err);
@@ -130,6 +149,7 @@ typedef struct cafka_cluster_info {
     size_t broker_count;
 } cafka_cluster_info;
 
+/* Needs brokers of 2.8 or later (KIP-700). */
 CAFKA_API int cafka_admin_describe_cluster(cafka_admin *admin, int64_t timeout_ms,
                                            cafka_cluster_info **out, cafka_error *err);
 CAFKA_API void cafka_cluster_info_free(cafka_cluster_info *info); /* takes NULL */
@@ -211,6 +231,11 @@ typedef struct cafka_config_list {
     size_t count;
 } cafka_config_list;
 
+/*
+ * All configs of these resources, with where each value comes from. Those of a broker are asked of it, the
+ * others of any broker, all at the same time. The call succeeds also if a resource failed: look at the
+ * error of each.
+ */
 CAFKA_API int cafka_admin_describe_configs(cafka_admin *admin, const cafka_resource *resources,
                                            size_t count, int64_t timeout_ms,
                                            cafka_config_list **out, cafka_error *err);
@@ -233,7 +258,8 @@ typedef struct cafka_config_change {
 
 /*
  * Changes of one resource are made together, or none of them; they must stand side by side. errors:
- * one for each change.
+ * one for each change. Brokers of 2.3 or later (KIP-339).
+ * Errors of a resource: INVALID_CONFIG, POLICY_VIOLATION, UNKNOWN_TOPIC_OR_PARTITION, …
  */
 CAFKA_API int cafka_admin_alter_configs(cafka_admin *admin, const cafka_config_change *changes,
                                         size_t count, unsigned flags, int64_t timeout_ms,
@@ -263,7 +289,12 @@ typedef struct cafka_offset_query {
 
 enum { CAFKA_READ_COMMITTED = 1u << 1 }; /* for flags: LATEST is the last stable offset */
 
-/* Fills the answers in place. Returns CAFKA_OK, or the first error. */
+/*
+ * Fills the answers in place; queries[i].topic must stay until then. Each partition's leader is asked, all
+ * at the same time, and again when it moves. Returns CAFKA_OK, or the first query's error.
+ * Errors of a query: UNKNOWN_TOPIC_OR_PARTITION it did not appear in time, CAFKA_ERR_UNSUPPORTED the leader
+ *         is too old for that CAFKA_TIME_…, CAFKA_ERR_TIMEOUT, …
+ */
 CAFKA_API int cafka_admin_list_offsets(cafka_admin *admin, cafka_offset_query *queries, size_t count,
                                        unsigned flags, int64_t timeout_ms, cafka_error *err);
 
