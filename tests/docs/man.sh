@@ -34,7 +34,12 @@ agree() {
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 page=$top/docs/man/cafka.1
-for command in $(./cafka help | awk '/^  [a-z]/ { print $1 }'); do
+commands=$(./cafka help | awk '/^  [a-z]/ { print $1 }')
+[ -n "$commands" ] || {
+    echo "cafka help names no command"
+    exit 1
+}
+for command in $commands; do
     part=$(awk -v start=".SS cafka $command" '/^\.S[SH] / { inside = index($0, start) == 1 } inside' "$page")
     [ -n "$part" ] || {
         echo "$page has no part about cafka $command"
