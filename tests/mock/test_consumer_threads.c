@@ -4,8 +4,10 @@
 #include "mock/mock_fixture.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/time.h>
 
 struct scene {
     cafka_mock *mock;
@@ -26,10 +28,19 @@ static int set_up(void **state)
         fail_msg("no cluster: %s", err.message);
     assert_int_equal(cafka_config_new(&config, NULL), CAFKA_OK);
     cafka_config_set(config, "bootstrap.servers", cafka_mock_bootstrap(s->mock), NULL);
+    cafka_config_set(config, "fetch.max.wait.ms", "50", NULL);
+    cafka_config_set(config, "max.poll.records", "10", NULL);
     if (cafka_consumer_new(&s->consumer, config, &err))
         fail_msg("no consumer: %s", err.message);
     cafka_config_free(config);
     assign_from(s->consumer, "orders", 4, CAFKA_OFFSET_BEGINNING);
+    while (!cafka_consumer_at_end(
+        s->consumer)) { /* from now on only a wakeup or a record ends a poll */
+        cafka_fetch *fetch;
+        if (cafka_consumer_poll(s->consumer, -1, &fetch, &err))
+            fail_msg("poll: %s", err.message);
+        assert_null(fetch);
+    }
     *state = s;
     return 0;
 }
@@ -79,6 +90,90 @@ static void second_thread_is_refused_and_wakeup_ends_the_wait(void **state)
         assert_int_equal(atomic_load(&poller.result), CAFKA_ERR_WAKEUP);
 }
 
+/* Every call but wakeup, so that each tells a second thread that it is one. */
+static int call_number(cafka_consumer *c, int number, cafka_error *err)
+{
+    static cafka_position at;
+    int64_t n;
+    int32_t count;
+    size_t room = 0;
+    cafka_fetch *fetch;
+    at = (cafka_position){.topic = "orders", .flags = CAFKA_POSITION_OFFSET};
+    switch (number) {
+    case 0: return cafka_consumer_assign(c, &at, 1, err);
+    case 1: return cafka_consumer_assign_add(c, &at, 1, err);
+    case 2: return cafka_consumer_assign_remove(c, &at, 1, err);
+    case 3: return cafka_consumer_poll(c, 0, &fetch, err);
+    case 4: return cafka_consumer_seek(c, "orders", 0, 0, err);
+    case 5: return cafka_consumer_seek_many(c, &at, 1, err);
+    case 6: return cafka_consumer_pause(c, &at, 1, err);
+    case 7: return cafka_consumer_resume(c, &at, 1, err);
+    case 8: return cafka_consumer_position(c, "orders", 0, 0, &n, err);
+    case 9: return cafka_consumer_assignment(c, NULL, &room, err);
+    case 10: return cafka_consumer_list_offsets(c, &at, 1, 0, err);
+    case 11: return cafka_consumer_begin_offsets(c, &at, 1, 0, err);
+    case 12: return cafka_consumer_end_offsets(c, &at, 1, 0, err);
+    case 13: return cafka_consumer_watermarks(c, "orders", 0, &n, &n, err);
+    case 14: return cafka_consumer_lag(c, "orders", 0, &n, err);
+    case 15: return cafka_consumer_partitions(c, "orders", 0, &count, err);
+    case 16: return cafka_consumer_close(c, 1000, err);
+    default: return CAFKA_END;
+    }
+}
+
+/* Inside a poll that does not end, told by the first call that is refused. */
+static void start_polling(struct poller *poller, pthread_t *thread)
+{
+    assert_int_equal(pthread_create(thread, NULL, poll_for_ever, poller), 0);
+    while (cafka_consumer_lag(poller->consumer, NULL, 0, NULL, NULL) != CAFKA_ERR_CONCURRENT)
+        if (atomic_load(&poller->result) != 1) { /* we were inside when it came */
+            pthread_join(*thread, NULL);
+            atomic_store(&poller->result, 1);
+            assert_int_equal(pthread_create(thread, NULL, poll_for_ever, poller), 0);
+        }
+}
+
+static void every_call_of_a_second_thread_is_refused_and_changes_nothing(void **state)
+{
+    struct scene *s = *state;
+    struct poller poller = {s->consumer, 1};
+    cafka_error err = {0};
+    pthread_t thread;
+    size_t count = 0;
+    int number, rc;
+    start_polling(&poller, &thread);
+    for (number = 0; (rc = call_number(s->consumer, number, &err)) != CAFKA_END; number++) {
+        if (rc != CAFKA_ERR_CONCURRENT)
+            fail_msg("call %d: %d", number, rc);
+        assert_int_equal(err.code, rc);
+    }
+    assert_int_equal(number, 17);
+    assert_int_equal(cafka_consumer_at_end(s->consumer), 0);
+    cafka_consumer_wakeup(s->consumer);
+    pthread_join(thread, NULL);
+    assert_int_equal(atomic_load(&poller.result), CAFKA_ERR_WAKEUP);
+    assert_int_equal(cafka_consumer_assignment(s->consumer, NULL, &count, NULL), CAFKA_OK);
+    assert_int_equal(count, 4);
+}
+
+enum { WAKEUPS = 300 };
+
+/* Each of them ends one wait: before it, in it, or on its way there; there is no third answer. */
+static void wakeup_is_never_lost(void **state)
+{
+    struct scene *s = *state;
+    for (int i = 0; i < WAKEUPS; i++) {
+        struct poller poller = {s->consumer, 1};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, poll_for_ever, &poller), 0);
+        for (volatile int spin = 0; spin < i * 20; spin++)
+            ;
+        cafka_consumer_wakeup(s->consumer);
+        pthread_join(thread, NULL); /* or this test never ends */
+        assert_int_equal(atomic_load(&poller.result), CAFKA_ERR_WAKEUP);
+    }
+}
+
 static cafka_consumer *to_wake;
 
 static void on_signal(int number)
@@ -100,6 +195,25 @@ static void wakeup_works_in_a_signal_handler(void **state)
     pthread_join(thread, NULL);
     sigaction(SIGUSR1, &old, NULL);
     assert_int_equal(atomic_load(&poller.result), CAFKA_ERR_WAKEUP);
+}
+
+/* A process of one thread of its own, as a program with Ctrl-C is: the timer's signal finds it in poll. */
+static void signal_ends_the_poll_that_it_interrupts(void **state)
+{
+    struct scene *s = *state;
+    struct sigaction action = {.sa_handler = on_signal}, old;
+    struct itimerval soon = {.it_value = {.tv_usec = 30000}};
+    cafka_fetch *fetch;
+    int rc;
+    to_wake = s->consumer;
+    sigaction(SIGALRM, &action, &old);
+    for (int i = 0; i < 3; i++) {
+        setitimer(ITIMER_REAL, &soon, NULL);
+        rc = cafka_consumer_poll(s->consumer, -1, &fetch, NULL);
+        assert_int_equal(rc, CAFKA_ERR_WAKEUP);
+        assert_null(fetch);
+    }
+    sigaction(SIGALRM, &old, NULL);
 }
 
 enum { RECORDS = 20000, READERS = 4 };
@@ -149,6 +263,53 @@ static void produce_numbers(struct scene *s)
     cafka_producer_free(producer);
 }
 
+/* Counts its polls, so that the waker spares every second one. */
+struct woken {
+    cafka_consumer *consumer;
+    atomic_int polls; /* -1: no more */
+};
+
+static void *wake_every_second(void *arg)
+{
+    struct woken *woken = arg;
+    for (int polls, last = 0; (polls = atomic_load(&woken->polls)) >= 0; last = polls) {
+        if (polls != last && polls % 2)
+            cafka_consumer_wakeup(woken->consumer);
+        sched_yield();
+    }
+    return NULL;
+}
+
+/* However often it is woken, each record is handed out once, in order. */
+static void wakeups_lose_no_record(void **state)
+{
+    struct scene *s = *state;
+    struct woken woken = {s->consumer, 0};
+    int64_t next[4] = {0};
+    pthread_t thread;
+    int count = 0, times = 0, rc;
+    produce_numbers(s);
+    assert_int_equal(pthread_create(&thread, NULL, wake_every_second, &woken), 0);
+    while (count < RECORDS) {
+        cafka_fetch *fetch;
+        cafka_record_view record;
+        cafka_error err = {0};
+        atomic_fetch_add(&woken.polls, 1);
+        rc = cafka_consumer_poll(s->consumer, 30000, &fetch, &err);
+        times += rc == CAFKA_ERR_WAKEUP;
+        if (rc && rc != CAFKA_ERR_WAKEUP)
+            fail_msg("%s", err.message);
+        if (rc)
+            assert_null(fetch);
+        for (; fetch && !cafka_fetch_next(fetch, &record, &err); count++)
+            assert_int_equal(record.offset, next[record.partition]++);
+        cafka_fetch_free(fetch);
+    }
+    atomic_store(&woken.polls, -1);
+    pthread_join(thread, NULL);
+    print_message("%d wakeups in %d records\n", times, count);
+}
+
 /* Every 1000th record is read by other threads, after the poller has let go of its fetch. */
 static void views_may_be_read_and_let_go_on_any_thread(void **state)
 {
@@ -187,7 +348,11 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(second_thread_is_refused_and_wakeup_ends_the_wait),
+        TEST(every_call_of_a_second_thread_is_refused_and_changes_nothing),
+        TEST(wakeup_is_never_lost),
         TEST(wakeup_works_in_a_signal_handler),
+        TEST(signal_ends_the_poll_that_it_interrupts),
+        TEST(wakeups_lose_no_record),
         TEST(views_may_be_read_and_let_go_on_any_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
