@@ -25,7 +25,17 @@
  * out. What a fetch that is freed early had not handed out comes again at the next poll.
  *
  * Thread: one thread at a time uses a consumer; a second one that comes in meanwhile gets
- * CAFKA_ERR_CONCURRENT and changes nothing. Exceptions are named: wakeup, and reading views.
+ * CAFKA_ERR_CONCURRENT and changes nothing. Exceptions are named: wakeup, and reading views. Going
+ * through a fetch belongs to the polling thread, too, but is not checked, record by record. Event
+ * functions, deserializers and interceptors run inside these calls, on the thread that makes them;
+ * inside of one a call that would wait gets CAFKA_ERR_IN_CALLBACK, and all others work.
+ * Blocks: only what has a timeout, in milliseconds: -1 waits for ever, 0 not at all.
+ * Errors: every call may return CAFKA_ERR_ARGUMENT (NULL where nothing may be NULL),
+ * CAFKA_ERR_CONCURRENT, CAFKA_ERR_CLOSED, CAFKA_ERR_FORKED (the consumer is the parent process's) and
+ * CAFKA_ERR_MEMORY; a call that waits also CAFKA_ERR_WAKEUP, CAFKA_ERR_IN_CALLBACK and
+ * CAFKA_ERR_WOULD_BLOCK (this is the loop's thread). The others are named at each. What a call writes
+ * through its pointers it writes on success only, unless it says otherwise; err may be NULL.
+ * Source: KafkaConsumer of the Java client, whose rules hold where nothing else is said.
  */
 #ifndef CAFKA_CONSUMER_H
 #define CAFKA_CONSUMER_H
@@ -96,7 +106,8 @@ enum {
 
 /*
  * Open a consumer from "name=value" lines, or from a configuration (which is copied). Does not
- * wait for a broker: what is wrong with the cluster is told by the first call that needs it.
+ * wait for a broker: what is wrong with the cluster is told by the first call that needs it, and to
+ * the event function. The caller owns it until cafka_consumer_free(). Any thread.
  *
  * Errors:  CAFKA_ERR_CONFIG   a property is unknown, has a bad value or clashes with another
  *          CAFKA_ERR_SYSTEM   no thread or descriptor was to be had
@@ -118,14 +129,18 @@ CAFKA_API int cafka_consumer_new(cafka_consumer **out, const cafka_config *confi
  */
 CAFKA_API int cafka_consumer_assign(cafka_consumer *consumer, const cafka_position *positions,
                                     size_t count, cafka_error *err);
-/* The same for some partitions beside those that are assigned. */
+/*
+ * The same for some partitions, and the others stay as they are: add takes or moves these, remove
+ * drops them, whether they are assigned or not. Each costs what it changes, not what is assigned.
+ * Does not block. Errors: CAFKA_ERR_ARGUMENT, and nothing is changed.
+ */
 CAFKA_API int cafka_consumer_assign_add(cafka_consumer *consumer, const cafka_position *positions,
                                         size_t count, cafka_error *err);
 CAFKA_API int cafka_consumer_assign_remove(cafka_consumer *consumer, const cafka_position *positions,
                                            size_t count, cafka_error *err);
 
 /*
- * Records that are there, at most max.poll.records of them, or wait for some until the timeout.
+ * Records that are there, at most max.poll.records of them, or wait for some up to timeout_ms.
  * Returns at once when data is there. *out is NULL when nothing came in time; otherwise the caller
  * owns it and frees it with cafka_fetch_free(), before or after the next poll. Beginning a poll
  * ends the iteration of an earlier fetch; what that had not handed out comes with this one.
@@ -134,9 +149,12 @@ CAFKA_API int cafka_consumer_assign_remove(cafka_consumer *consumer, const cafka
  *
  * Errors:  CAFKA_ERR_WAKEUP       cafka_consumer_wakeup() was called
  *          CAFKA_ERR_STATE        nothing is assigned
- *          CAFKA_ERR_CLOSED, CAFKA_ERR_CONCURRENT, CAFKA_ERR_MEMORY
- *          CAFKA_ERR_AUTH and others that stop the whole client (CAFKA_FATAL)
- * Errors of a single partition come from cafka_fetch_next().
+ *          CAFKA_ERR_CLOSED       it is closed; also when an event function closed it meanwhile
+ * After any of them no record is lost, and *out is NULL. Errors of a single partition come from
+ * cafka_fetch_next(); those of the cluster (no broker can be reached) go to the event function, and
+ * poll goes on waiting.
+ * Thread:  one at a time.  Blocks: up to timeout_ms.
+ * Source:  KafkaConsumer.poll.
  */
 CAFKA_API int cafka_consumer_poll(cafka_consumer *consumer, int64_t timeout_ms, cafka_fetch **out,
                                   cafka_error *err);
@@ -148,7 +166,11 @@ CAFKA_API int cafka_consumer_poll(cafka_consumer *consumer, int64_t timeout_ms, 
  * missing right. Its position stays, the other partitions flow, and calling again goes on; such an
  * error is told again about once a second until cafka_consumer_seek() or an assignment moves on.
  *
- * Thread: the polling one.
+ * With deserializers and interceptors (<cafka/plugin.h>) it is this call that runs them, on the one
+ * record that it hands out. CAFKA_ERR_SERIALIZATION: a deserializer failed; *out is then the record as
+ * it was received, for a dead letter, and out->offset + 1 is where to seek to.
+ *
+ * Thread: the polling one.  Blocks: never.
  */
 CAFKA_API int cafka_fetch_next(cafka_fetch *fetch, cafka_record_view *out, cafka_error *err);
 
@@ -185,10 +207,14 @@ CAFKA_API size_t cafka_fetch_count(const cafka_fetch *fetch);
  */
 CAFKA_API size_t cafka_fetch_bytes(const cafka_fetch *fetch);
 
-/* Give the records back. Views become invalid unless a reference holds their memory. Takes NULL. Any thread. */
+/*
+ * Give the records back: what was handed out is done with, what was not comes again. Views become
+ * invalid unless a reference holds their memory. Before or after the consumer is closed or freed.
+ * Takes NULL. Any thread.
+ */
 CAFKA_API void cafka_fetch_free(cafka_fetch *fetch);
 
-/* One more owner of a fetch, for another thread that reads its views; each frees it once. */
+/* One more owner of a fetch, for another thread that reads its views; each frees it once. Any thread. */
 CAFKA_API cafka_fetch *cafka_fetch_ref(cafka_fetch *fetch);
 
 /*
@@ -211,16 +237,21 @@ CAFKA_API int cafka_record_copy(cafka_record_view **out, const cafka_record_view
                                 cafka_error *err);
 CAFKA_API void cafka_record_copy_free(cafka_record_view *copy); /* takes NULL; not for other views */
 
-/* Header number `index` of all (name NULL) or of those with this name; CAFKA_END: there is none. Any thread. */
+/*
+ * Header number `index`, from 0 on, of all (name NULL) or of those with this name, in the order in which
+ * they were sent. Name and value of *out are views like the record's. CAFKA_END: there is none.
+ * Any thread.
+ */
 CAFKA_API int cafka_record_view_header(const cafka_record_view *view, const char *name,
                                        size_t index, cafka_header *out);
 
 /*
  * Go on reading at an offset (or CAFKA_OFFSET_BEGINNING, _END). Data fetched ahead for the
  * partition is dropped. Whether the offset exists shows when the partition is read: if not,
- * auto.offset.reset decides. Does not block.
+ * auto.offset.reset decides. A pause stays. Does not block.
  *
- * Errors:  CAFKA_ERR_STATE   the partition is not assigned
+ * Errors:  CAFKA_ERR_STATE      the partition is not assigned
+ *          CAFKA_ERR_ARGUMENT   there is no such offset (CAFKA_OFFSET_NONE, say)
  */
 CAFKA_API int cafka_consumer_seek(cafka_consumer *consumer, const char *topic, int32_t partition,
                                   int64_t offset, cafka_error *err);
@@ -252,9 +283,13 @@ CAFKA_API int cafka_consumer_resume(cafka_consumer *consumer, const cafka_positi
 
 /*
  * The offset of the next record that will be handed out. If it has to be found first (by
- * auto.offset.reset, or after a seek to the beginning or end) it waits for that.
+ * auto.offset.reset, or after a seek to the beginning, the end or a time) it waits for that, up to
+ * timeout_ms.
  *
- * Errors:  CAFKA_ERR_TIMEOUT, CAFKA_ERR_WAKEUP, CAFKA_ERR_STATE (not assigned), CAFKA_ERR_NO_OFFSET
+ * Errors:  CAFKA_ERR_TIMEOUT     it was not found in time; the same call may work later
+ *          CAFKA_ERR_STATE       the partition is not assigned
+ *          CAFKA_ERR_NO_OFFSET   there is none, and auto.offset.reset is none
+ *          or what the broker answered for the partition
  */
 CAFKA_API int cafka_consumer_position(cafka_consumer *consumer, const char *topic, int32_t partition,
                                       int64_t timeout_ms, int64_t *offset, cafka_error *err);
@@ -289,8 +324,9 @@ CAFKA_API int cafka_consumer_end_offsets(cafka_consumer *consumer, cafka_positio
                                          size_t count, int64_t timeout_ms, cafka_error *err);
 
 /*
- * Low and high watermark of an assigned partition as of the last answer; -1: not known yet. Does
- * not block. Either may be NULL.
+ * Low and high watermark of an assigned partition as of the last answer: the first offset that is
+ * there, and the one behind the last that all in-sync replicas have. -1: not known yet. Does not
+ * block, asks nobody. Either may be NULL. Errors: CAFKA_ERR_STATE (not assigned).
  */
 CAFKA_API int cafka_consumer_watermarks(cafka_consumer *consumer, const char *topic,
                                         int32_t partition, int64_t *low, int64_t *high,
@@ -325,29 +361,46 @@ CAFKA_API int cafka_consumer_lag(cafka_consumer *consumer, const char *topic, in
  *
  * Producers that go on writing move the end. For an end that stands still ask
  * cafka_consumer_end_offsets() first, and stop when each cafka_consumer_position() has reached it.
- * examples/read_to_end.c does both.
+ * examples/read_to_end.c does that. Paused partitions count like others.
  */
 CAFKA_API int cafka_consumer_at_end(cafka_consumer *consumer);
 
-/* How many partitions a topic has. Errors: CAFKA_ERR_TIMEOUT, 3 (UNKNOWN_TOPIC_OR_PARTITION), 17, 29. */
+/*
+ * How many partitions a topic has. Waits up to timeout_ms for a broker to say so; it may make the
+ * topic, with allow.auto.create.topics and a broker that does.
+ *
+ * Errors:  CAFKA_ERR_TIMEOUT               nobody said in time
+ *          3 (UNKNOWN_TOPIC_OR_PARTITION)  there is no such topic
+ *          17 (INVALID_TOPIC_EXCEPTION), 29 (TOPIC_AUTHORIZATION_FAILED)
+ * Source:  KafkaConsumer.partitionsFor.
+ */
 CAFKA_API int cafka_consumer_partitions(cafka_consumer *consumer, const char *topic,
                                         int64_t timeout_ms, int32_t *count, cafka_error *err);
 
 /*
  * End the wait of the call that blocks now; if none does, the next poll or call that would block
  * ends at once. It returns CAFKA_ERR_WAKEUP, and no record is lost. Several before one is noticed
- * are one. Any thread, and signal handlers, while the consumer is not freed. Takes NULL.
+ * are one; it comes before a position moves, never after. Any thread, and signal handlers, while the
+ * consumer is not freed. Takes NULL. Source: KafkaConsumer.wakeup.
  */
 CAFKA_API void cafka_consumer_wakeup(cafka_consumer *consumer);
 
 /*
  * Stop: close the fetch sessions as far as that can be done until the deadline, then the
- * connections. Returns within the timeout in every state. Fetches and references stay valid.
- * Later calls get CAFKA_ERR_CLOSED; a second close is CAFKA_OK.
+ * connections. Returns within timeout_ms in every state, with brokers that are dead or silent too. A
+ * wakeup does not end it. Fetches that are not freed hand out nothing more; their views, references and
+ * copies stay valid. Later calls get CAFKA_ERR_CLOSED; a second close is CAFKA_OK.
+ *
+ * Errors:  CAFKA_ERR_TIMEOUT       it is closed, but the loop is still busy with it; free waits for that
+ *          CAFKA_ERR_IN_CALLBACK   inside a callback only close(0) is allowed
  */
 CAFKA_API int cafka_consumer_close(cafka_consumer *consumer, int64_t timeout_ms, cafka_error *err);
 
-/* Free it; closes first, without waiting, if that was not done. Takes NULL. */
+/*
+ * Free it; closes first, without waiting for brokers, if that was not done. Not inside a callback
+ * (where it would be leaked, with a line in the log). Fetches, references and copies may be freed
+ * before or after. No other thread may be inside, or call wakeup any more. Takes NULL.
+ */
 CAFKA_API void cafka_consumer_free(cafka_consumer *consumer);
 
 /* What it has in common with producers and admins (<cafka/client.h>); NULL of NULL. Lives as long as it does. */
