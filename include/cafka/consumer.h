@@ -353,7 +353,7 @@ CAFKA_API int cafka_consumer_lag(cafka_consumer *consumer, const char *topic, in
  *         if (cafka_consumer_poll(c, -1, &fetch, &err)) // returns at the end, too
  *             return die(&err);
  *         while (!(rc = cafka_fetch_next(fetch, &record, &err)))
- *             use(&record);
+ *             use(record.value, record.value_size);
  *         cafka_fetch_free(fetch);
  *         if (rc != CAFKA_END)
  *             return die(&err); // else a partition that can't be read is waited for

@@ -3,7 +3,7 @@
 # can fail is left unchecked. A block of code is what is indented by four more columns and has a line
 # that ends in a semicolon; a function in it stands first. What an example takes for granted is
 # declared below.
-headers="admin config memory plugin producer"
+headers="admin config consumer memory plugin producer"
 top=$(cd "${top_srcdir:-.}" && pwd)
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
@@ -13,11 +13,17 @@ cat >"$work/known.h" <<'END'
 #include <string.h>
 
 extern cafka_config *config;
+extern cafka_consumer *c;
+extern cafka_fetch *fetch;
+extern cafka_record_view record;
 extern cafka_producer *producer;
 extern cafka_error err;
 extern const void *image;
-extern size_t most_bytes;
+extern size_t count, most_bytes;
+extern int rc, stopped;
 int die(const cafka_error *error);
+void use(const void *value, size_t size);
+void work_on(const char *topic, int32_t partition, const cafka_record_view *views, size_t count);
 size_t encode(const void *from, void *to, size_t most);
 END
 failed=0
