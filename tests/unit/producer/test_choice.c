@@ -194,7 +194,8 @@ static void ask(struct producer_fixture *f, struct opinion *o)
 static void the_applications_partitioner_decides(void **state)
 {
     struct producer_fixture *f = *state;
-    struct opinion o = {.answer = 3};
+    static struct opinion o; /* on_close comes after the test */
+    o = (struct opinion){.answer = 3};
     ask(f, &o);
     lead(f, 1, -1);
     start(f);
@@ -216,7 +217,8 @@ static void the_applications_partitioner_decides(void **state)
 static void a_partition_that_cannot_be_is_an_error_of_send(void **state)
 {
     struct producer_fixture *f = *state;
-    struct opinion o = {.answer = -1};
+    static struct opinion o; /* on_close comes after the test */
+    o = (struct opinion){.answer = -1};
     ask(f, &o);
     start(f);
     cafka_error err;
@@ -236,7 +238,8 @@ static void a_partition_that_cannot_be_is_an_error_of_send(void **state)
 static void a_partitioner_may_leave_it_to_the_default(void **state)
 {
     struct producer_fixture *f = *state;
-    struct opinion o = {.answer = CAFKA_PARTITION_DEFAULT};
+    static struct opinion o; /* on_close comes after the test */
+    o = (struct opinion){.answer = CAFKA_PARTITION_DEFAULT};
     ask(f, &o);
     start(f);
     send_keyed(f, "foobar", 5); /* murmur2 modulo 4 */
@@ -247,7 +250,8 @@ static void a_partitioner_may_leave_it_to_the_default(void **state)
 static void an_unknown_topic_is_waited_for_before_the_partitioner(void **state)
 {
     struct producer_fixture *f = *state;
-    struct opinion o = {.answer = 1};
+    static struct opinion o; /* on_close comes after the test */
+    o = (struct opinion){.answer = 1};
     ask(f, &o);
     set(f, "max.block.ms", "1000");
     start(f);
@@ -311,7 +315,8 @@ static void asking_takes_no_turn(void **state)
 static void the_partitioner_is_asked_too(void **state)
 {
     struct producer_fixture *f = *state;
-    struct opinion o = {.answer = 2};
+    static struct opinion o; /* on_close comes after the test */
+    o = (struct opinion){.answer = 2};
     ask(f, &o);
     start(f);
     cafka_record record = keyed(f, "foobar");
