@@ -7,7 +7,8 @@ enum {
     CREDIT_MAX = 8,
     CREDIT_NEW = 3, /* after a trial that paid */
     SKIP_FIRST = 16,
-    SKIP_MAX = 1024
+    SKIP_MAX = 1024,
+    SKIP_AFTER_ALARM = 256 /* records waited for nothing: the stream is not that steady */
 };
 
 void spacing_init(struct spacing *s)
@@ -55,7 +56,11 @@ bool spacing_sent(struct spacing *s, int64_t now_ns)
 void spacing_alarm(struct spacing *s)
 {
     if (spacing_until_ns(s))
-        judge(s, came_one_by_one(s));
+        judge(s, false);
+    if (atomic_load_explicit(&s->noticed, memory_order_relaxed)) {
+        s->credit = 0;
+        s->skip = SKIP_AFTER_ALARM;
+    }
     atomic_store_explicit(&s->until_ns, 0, memory_order_release);
 }
 

@@ -12,7 +12,8 @@
  * It pays if more than one record came, and not all at the same time. All at the same time come
  * those of an application that sends when it hears of an earlier delivery: nothing more would come
  * before the next answer, and waiting only slows it down. That is found out by trying: holds that
- * do not pay, one after the other, end the spacing, and it is tried again ever more rarely.
+ * do not pay, one after the other, end the spacing, and it is tried again ever more rarely. So does
+ * an alarm that finds records: on a busy machine a sender stops now and then for milliseconds.
  *
  * Owner:  struct sender_broker.
  * Thread: spacing_noticed() any; the rest the loop's. No clock.

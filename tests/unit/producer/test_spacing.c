@@ -84,6 +84,20 @@ static void who_appends_after_the_time_wakes_the_loop(void **state)
     assert_int_equal(spacing_noticed(&s, now_ns + SPACING_NS), 0);
 }
 
+static void an_alarm_that_finds_records_ends_the_spacing_for_a_while(void **state)
+{
+    (void)state;
+    struct spacing s;
+    spacing_init(&s);
+    (void)count_holds(&s, 1000, 3, 90 * NS_PER_US);
+    int64_t now_ns = INT64_C(5000000000);
+    assert_true(spacing_sent(&s, now_ns));
+    (void)spacing_noticed(&s, now_ns + 90 * NS_PER_US);
+    spacing_alarm(&s);
+    assert_int_equal(count_holds(&s, 200, 3, 90 * NS_PER_US), 0);
+    assert_in_range(count_holds(&s, 200, 3, 90 * NS_PER_US), 100, 200);
+}
+
 static void the_alarm_is_moved_on_rarely_and_never_too_far(void **state)
 {
     (void)state;
@@ -280,6 +294,7 @@ int main(void)
         cmocka_unit_test(holding_ends_when_one_record_comes_at_a_time),
         cmocka_unit_test(holding_begins_again_when_records_change_their_ways),
         cmocka_unit_test(who_appends_after_the_time_wakes_the_loop),
+        cmocka_unit_test(an_alarm_that_finds_records_ends_the_spacing_for_a_while),
         cmocka_unit_test(the_alarm_is_moved_on_rarely_and_never_too_far),
         IN_A_WORLD(records_a_little_apart_share_requests),
         IN_A_WORLD(the_last_records_wait_for_less_than_a_millisecond),
