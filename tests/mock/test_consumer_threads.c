@@ -294,7 +294,8 @@ static void wakeups_lose_no_record(void **state)
         cafka_fetch *fetch;
         cafka_record_view record;
         cafka_error err = {0};
-        atomic_fetch_add(&woken.polls, 1);
+        if (atomic_fetch_add(&woken.polls, 1) % 5 == 0)
+            cafka_consumer_wakeup(s->consumer); /* however the other thread fares */
         rc = cafka_consumer_poll(s->consumer, 30000, &fetch, &err);
         times += rc == CAFKA_ERR_WAKEUP;
         if (rc && rc != CAFKA_ERR_WAKEUP)
@@ -307,7 +308,7 @@ static void wakeups_lose_no_record(void **state)
     }
     atomic_store(&woken.polls, -1);
     pthread_join(thread, NULL);
-    print_message("%d wakeups in %d records\n", times, count);
+    assert_true(times > 0);
 }
 
 /* Every 1000th record is read by other threads, after the poller has let go of its fetch. */
