@@ -4,6 +4,7 @@
 #include "consumer/batch_marks.h"
 
 #include "record/control.h"
+#include "record/open.h"
 
 static void mark(struct bytes batch, enum batch_mark mark)
 {
@@ -54,6 +55,7 @@ int fetch_mark_batches(struct bytes records, int64_t fetch_offset, bool check_cr
                 aborted_drops(filter, &h, is_abort_marker(slice.bytes, &h), &drop, err))
                 return CAFKA_ERR_MEMORY;
             drop = drop || last_offset < fetch_offset;
+            out->compressed += !corrupt && !drop && batch_is_compressed(&h);
             mark(slice.bytes, corrupt ? BATCH_CORRUPT : drop ? BATCH_SKIP : BATCH_DELIVER);
         }
         out->used = records.size - rest.size;

@@ -20,6 +20,7 @@ struct fetch_marked {
     int64_t next_offset;  /* the one behind it */
     int32_t leader_epoch; /* of the last intact batch; -1: it has none, or there is none */
     bool any;             /* is there an intact batch? */
+    size_t compressed;    /* how many to be delivered are compressed, of magic 2 */
 };
 
 /*

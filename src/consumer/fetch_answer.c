@@ -93,9 +93,13 @@ static void handle_records(struct consumer_partition *p, const partition_answer 
     chunk->memory = fetch_memory_ref(memory);
     chunk->batches = bytes_of(answer->records.data, marked.used);
     chunk->charged = marked.used;
+    if (marked.compressed)
+        chunk->ahead = fetch_ahead_new(chunk->batches, marked.compressed, memory);
     p->loop.fetch_offset = marked.next_offset;
     if (marked.any)
         p->loop.fetch_epoch = marked.leader_epoch;
+    if (chunk->ahead) /* before the application has it */
+        fetch_ahead_start(&fetcher_of(p)->inflater, chunk->ahead);
     fetch_queue_push(queue, chunk);
     if (marked.any)
         fetch_stall_progress(p, STALL_CAUSES);

@@ -53,6 +53,7 @@ void fetch_budget_unref(struct fetch_budget *budget)
     free_list(mpsc_take_all(&budget->free_inflated));
     free_list(budget->loop_spare);
     free_list(budget->app_spare);
+    free_list(budget->ahead_spare);
     map_fini(&budget->names);
     pthread_mutex_destroy(&budget->mu);
     mem_free(budget);
@@ -116,6 +117,14 @@ struct fetch_memory *fetch_memory_of_frame(struct fetch_budget *budget, struct f
 struct fetch_memory *fetch_memory_for_inflating(struct fetch_budget *budget)
 {
     struct fetch_memory *memory = take(budget, &budget->app_spare, &budget->free_inflated);
+    if (memory)
+        buffer_clear(&memory->inflated);
+    return memory;
+}
+
+struct fetch_memory *fetch_memory_for_inflating_ahead(struct fetch_budget *budget)
+{
+    struct fetch_memory *memory = take(budget, &budget->ahead_spare, &budget->free_inflated);
     if (memory)
         buffer_clear(&memory->inflated);
     return memory;

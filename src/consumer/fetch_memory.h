@@ -43,6 +43,7 @@ struct fetch_budget {
     atomic_uint refs;
     int64_t limit_bytes;
     atomic_llong held_bytes;
+    atomic_llong ahead_bytes;    /* of them, inflated by the loop and not yet come to */
     atomic_bool short_of_memory; /* the loop holds a fetch back; cleared by the thread that tells */
     pthread_mutex_t mu;          /* guards freed and user: see Locks in docs/DESIGN.md */
     fetch_budget_freed_fn *freed;
@@ -51,7 +52,8 @@ struct fetch_budget {
     struct mpsc free_inflated; /* pieces with a buffer kept */
     struct mpsc_item *loop_spare;
     struct mpsc_item *app_spare;
-    struct map names; /* interned topic names; the application's side adds */
+    struct mpsc_item *ahead_spare; /* the loop's, to inflate into */
+    struct map names;              /* interned topic names; the application's side adds */
 };
 
 int fetch_budget_new(struct fetch_budget **out, int64_t limit_bytes, fetch_budget_freed_fn *freed,
@@ -74,6 +76,8 @@ const char *fetch_budget_name(const struct fetch_budget *budget, const char *top
 struct fetch_memory *fetch_memory_of_frame(struct fetch_budget *budget, struct frame *frame);
 /* A piece with an empty buffer to inflate into; fetch_memory_charge() says how much it took. Application. */
 struct fetch_memory *fetch_memory_for_inflating(struct fetch_budget *budget);
+/* The same on the loop. */
+struct fetch_memory *fetch_memory_for_inflating_ahead(struct fetch_budget *budget);
 void fetch_memory_charge(struct fetch_memory *memory, size_t bytes);
 
 struct fetch_memory *fetch_memory_ref(struct fetch_memory *memory);

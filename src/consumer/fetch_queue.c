@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "consumer/fetch_ahead.h"
 #include "util/alloc.h"
 
 enum { CHUNKS_KEPT = 256 }; /* for further use; a burst of positions, say, is not kept for ever */
@@ -63,6 +64,7 @@ struct chunk *fetch_queue_new_chunk(struct fetch_queue *queue, enum chunk_kind k
     chunk->partition = consumer_partition_ref(partition);
     chunk->generation = partition->loop.generation;
     chunk->memory = NULL;
+    chunk->ahead = NULL;
     chunk->batches = (struct bytes){NULL, 0};
     chunk->charged = 0;
     chunk->next = NULL;
@@ -148,6 +150,7 @@ void fetch_queue_recycle(struct fetch_queue *queue, struct chunk *chunk)
     if (chunk->charged)
         atomic_fetch_sub(&chunk->partition->buffered_bytes, (long long)chunk->charged);
     fetch_memory_unref(chunk->memory);
+    fetch_ahead_unref(chunk->ahead);
     consumer_partition_unref(chunk->partition);
     mem_free(chunk->error);
     if (atomic_fetch_add_explicit(&queue->returned_count, 1, memory_order_relaxed) < CHUNKS_KEPT)

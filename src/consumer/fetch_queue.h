@@ -15,6 +15,8 @@
 #include "consumer/fetch_memory.h"
 #include "consumer/partition.h"
 
+struct fetch_ahead;
+
 enum chunk_kind {
     CHUNK_DATA,
     CHUNK_POSITION, /* position is where the partition starts */
@@ -30,6 +32,7 @@ struct chunk {
     struct consumer_partition *partition; /* a reference */
     struct fetch_memory *memory;          /* a reference; DATA */
     struct bytes batches;                 /* what is left of it */
+    struct fetch_ahead *ahead;            /* a reference; NULL: nothing is inflated ahead */
     size_t charged;                       /* of partition->buffered_bytes */
     int64_t position;   /* POSITION; RESET: or CAFKA_OFFSET_…, START_BY_POLICY */
     int32_t epoch;      /* RESET: leader epoch of the record before position */

@@ -30,6 +30,9 @@ void fetcher_init(struct fetcher *fetcher, struct client *client,
     list_init(&fetcher->brokers);
     fetcher->timer.fire = timer_fired;
     fetcher->kick.run = run_kick;
+    fetch_inflater_init(&fetcher->inflater, client->loop, queue, budget,
+                        (size_t)settings->fetch_max_inflated_batch_bytes,
+                        client->shared_loop != NULL);
 }
 
 void fetcher_set_state(struct consumer_partition *p, enum partition_state next)
@@ -105,6 +108,7 @@ void fetcher_fini(struct fetcher *fetcher)
         fetch_broker_free(list_item(link, struct fetch_broker, link));
     loop_timer_cancel(fetcher->client->loop, &fetcher->timer);
     loop_timer_cancel(fetcher->client->loop, &fetcher->memory_timer);
+    fetch_inflater_fini(&fetcher->inflater);
     partition_table_fini(&fetcher->partitions);
     arena_fini(&fetcher->build);
     arena_fini(&fetcher->answer);
@@ -396,6 +400,8 @@ static void run_kick(struct loop_task *task)
     struct fetcher *fetcher = container_of(task, struct fetcher, kick);
     atomic_store(&fetcher->kicked, false);
     fetch_pump_all(fetcher);
+    if (!fetcher->stopping)
+        fetch_ahead_go_on(&fetcher->inflater);
 }
 
 void fetcher_poke(struct fetcher *fetcher)

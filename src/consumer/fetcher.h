@@ -23,6 +23,7 @@
 #define CAFKA_CONSUMER_FETCHER_H
 
 #include "consumer/aborted.h"
+#include "consumer/fetch_ahead.h"
 #include "consumer/fetch_queue.h"
 #include "consumer/offsets.h"
 #include "consumer/partition_table.h"
@@ -85,6 +86,7 @@ struct fetcher {
     atomic_size_t closing; /* sessions being closed at their brokers */
     struct arena build, answer;
     struct aborted_filter aborted;
+    struct fetch_inflater inflater;
     struct fetch_counts counts;
     struct consumer_meters *meters; /* NULL: nobody counts */
     struct timer timer;             /* brokers are pumped again */

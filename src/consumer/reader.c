@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "consumer/batch_marks.h"
+#include "consumer/fetch_ahead.h"
 #include "util/alloc.h"
 
 /* --- life of the reader --- */
@@ -200,6 +201,10 @@ int reader_fail(struct fetch_reader *reader, int code, const char *what, cafka_e
 
 static bool inflate_batch(struct fetch_reader *reader, struct bytes batch, int *rc, cafka_error *err)
 {
+    *rc = CAFKA_OK;
+    if (reader->chunk->ahead &&
+        fetch_ahead_take(reader->chunk->ahead, batch.data, &reader->inflated, &reader->records))
+        return true;
     *rc = reader->decompressor ? CAFKA_OK : decompressor_new(&reader->decompressor, err);
     if (*rc)
         return false;

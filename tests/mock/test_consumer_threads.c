@@ -344,6 +344,46 @@ static void views_may_be_read_and_let_go_on_any_thread(void **state)
     assert_int_equal(started, RECORDS / 1000);
 }
 
+/* Loop and application meet at the same compressed batches: each is handed out once, in order. */
+static void compressed_batches_are_inflated_by_whoever_comes_first(void **state)
+{
+    struct scene *s = *state;
+    enum { COUNT = 20000 };
+    cafka_error err = {0};
+    cafka_config *config;
+    cafka_producer *producer;
+    assert_int_equal(cafka_config_new(&config, NULL), CAFKA_OK);
+    cafka_config_set(config, "bootstrap.servers", cafka_mock_bootstrap(s->mock), NULL);
+    cafka_config_load(config, "compression.type=gzip\nbatch.size=4096\nbatch.max.size=4096", NULL);
+    if (cafka_producer_new(&producer, config, &err))
+        fail_msg("no producer: %s", err.message);
+    for (int i = 0; i < COUNT; i++) {
+        cafka_record record = {.topic = "orders",
+                               .value = &i,
+                               .value_size = sizeof i,
+                               .partition = i % 4,
+                               .flags = CAFKA_RECORD_PARTITION};
+        assert_int_equal(cafka_producer_send(producer, &record, &err), CAFKA_OK);
+    }
+    assert_int_equal(cafka_producer_close(producer, 30000, &err), CAFKA_OK);
+    cafka_producer_free(producer);
+    cafka_config_free(config);
+    int next[4] = {0, 1, 2, 3}, seen = 0;
+    while (seen < COUNT) {
+        cafka_fetch *fetch = NULL;
+        cafka_record_view record;
+        assert_int_equal(cafka_consumer_poll(s->consumer, 30000, &fetch, &err), CAFKA_OK);
+        while (!cafka_fetch_next(fetch, &record, &err)) {
+            int number;
+            memcpy(&number, record.value, sizeof number);
+            assert_int_equal(number, next[record.partition]);
+            next[record.partition] += 4;
+            seen++;
+        }
+        cafka_fetch_free(fetch);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -355,6 +395,7 @@ int main(void)
         TEST(signal_ends_the_poll_that_it_interrupts),
         TEST(wakeups_lose_no_record),
         TEST(views_may_be_read_and_let_go_on_any_thread),
+        TEST(compressed_batches_are_inflated_by_whoever_comes_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,6 +165,56 @@ static void batch_that_inflates_to_too_much_is_an_error(void **state)
     assert_true(refused > 0);
 }
 
+/* --- inflating ahead --- */
+
+static void loop_inflates_ahead_while_the_application_is_behind(void **state)
+{
+    struct scene *s = *state;
+    cafka_fetch *fetch = NULL;
+    cafka_record_view record;
+    s->consumer = open_consumer(s->mock, "auto.offset.reset=earliest");
+    assign_from(s->consumer, "orders", 1, 0);
+    produce_fat(s, "orders", 0, 8, 20000, "linger.ms=0\ncompression.type=gzip\nbatch.size=1000");
+    wait_ms(s, 2000);
+    uint64_t ahead = s->consumer->fetcher.inflater.inflated;
+    assert_in_range(ahead, 1, 8);
+    int seen = 0;
+    while (seen < 8) {
+        assert_int_equal(cafka_consumer_poll(s->consumer, 5000, &fetch, NULL), CAFKA_OK);
+        while (!cafka_fetch_next(fetch, &record, NULL)) {
+            assert_int_equal(record.offset, seen++);
+            assert_int_equal(record.value_size, 20000);
+            assert_int_equal(((const char *)record.value)[1], 'a' + 7919 % 26);
+        }
+        cafka_fetch_free(fetch);
+    }
+    assert_int_equal(cafka_consumer_seek(s->consumer, "orders", 0, 0, NULL), CAFKA_OK);
+    wait_ms(s, 2000); /* all is queued, and inflated again */
+    assert_true(s->consumer->fetcher.inflater.inflated > ahead);
+    assert_int_equal(cafka_consumer_seek(s->consumer, "orders", 0, 8, NULL), CAFKA_OK);
+    assert_int_equal(cafka_consumer_poll(s->consumer, 2000, &fetch, NULL), CAFKA_OK);
+    assert_null(fetch);
+    assert_true(held(s) < 100000); /* what nobody came for is let go */
+}
+
+static void loop_leaves_half_of_the_budget_to_what_is_received(void **state)
+{
+    struct scene *s = *state;
+    s->consumer = open_consumer(s->mock, "auto.offset.reset=earliest\nfetch.buffer.memory=1048576");
+    assign_from(s->consumer, "orders", 1, 0);
+    produce_fat(s, "orders", 0, 40, FAT, "linger.ms=0\ncompression.type=gzip\nbatch.size=1000");
+    wait_ms(s, 5000);
+    assert_true(held(s) <= (1048576 / 2) + 2 * 262144);
+    for (int seen = 0; seen < 40;) {
+        cafka_fetch *fetch = NULL;
+        cafka_record_view record;
+        assert_int_equal(cafka_consumer_poll(s->consumer, 5000, &fetch, NULL), CAFKA_OK);
+        while (!cafka_fetch_next(fetch, &record, NULL))
+            assert_int_equal(record.offset, seen++);
+        cafka_fetch_free(fetch);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -174,6 +224,8 @@ int main(void)
         TEST(memory_that_is_held_stops_fetching_and_is_counted),
         TEST(batch_larger_than_the_budget_is_delivered_alone),
         TEST(batch_that_inflates_to_too_much_is_an_error),
+        TEST(loop_inflates_ahead_while_the_application_is_behind),
+        TEST(loop_leaves_half_of_the_budget_to_what_is_received),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
