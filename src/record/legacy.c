@@ -90,7 +90,10 @@ static int next_entry(const uint8_t *at, const uint8_t *end, struct bytes *out, 
     return CAFKA_OK;
 }
 
-/* Look over the inner set: what is the offset of its last message? */
+/*
+ * Look over the inner set: what is the offset of its last message? Of compressed inner messages only
+ * one in front is found here; the records before another one are read first.
+ */
 static int last_inner_offset(struct bytes set, int64_t *out, cafka_error *err)
 {
     if (!set.size)
@@ -103,6 +106,8 @@ static int last_inner_offset(struct bytes set, int64_t *out, cafka_error *err)
         int8_t magic = (int8_t)entry.data[MAGIC_AT];
         if (magic != 0 && magic != 1)
             return error_set(err, CAFKA_ERR_PROTOCOL, "an inner message has the magic %d", magic);
+        if (!any && entry.data[ATTRIBUTES_AT] & BATCH_CODEC_MASK)
+            return error_set(err, CAFKA_ERR_PROTOCOL, "an inner message is compressed once more");
         *out = (int64_t)load_be64(entry.data);
         any = true;
         at += entry.size;
