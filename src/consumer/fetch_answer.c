@@ -188,12 +188,20 @@ static bool take_end(struct consumer_partition *p, int64_t end)
     return end >= 0 && atomic_exchange_explicit(&p->readable_end, end, memory_order_relaxed) != end;
 }
 
-static void take_marks(struct consumer_partition *p, const partition_answer *answer)
+/*
+ * The log's marks hold whatever has become of the question meanwhile. A broker does not tell them
+ * again within a session, so they are taken even where the data comes too late to be used. True if
+ * the end has moved.
+ */
+static bool take_marks(struct consumer_partition *p, const partition_answer *answer)
 {
+    if (answer->error_code || answer->diverging_epoch.end_offset >= 0)
+        return false;
     if (answer->high_watermark >= 0)
         atomic_store_explicit(&p->high_watermark, answer->high_watermark, memory_order_relaxed);
     if (answer->log_start_offset >= 0)
         atomic_store_explicit(&p->log_start, answer->log_start_offset, memory_order_relaxed);
+    return take_end(p, readable_end(fetcher_of(p), answer));
 }
 
 /* Nothing came, and that is right if there is nothing. */
@@ -210,7 +218,6 @@ static void handle_empty(struct consumer_partition *p, const partition_answer *a
 static void handle_partition(struct consumer_partition *p, const partition_answer *answer,
                              struct fetch_memory *memory)
 {
-    struct fetcher *fetcher = fetcher_of(p);
     if (p->loop.asked_generation != p->loop.generation || p->loop.state != PARTITION_FETCHING)
         return; /* asked before a seek */
     if (answer->error_code) {
@@ -228,15 +235,10 @@ static void handle_partition(struct consumer_partition *p, const partition_answe
         return;
     }
     p->loop.attempts = 0;
-    take_marks(p, answer);
-    bool end_moved = take_end(p, readable_end(fetcher, answer));
-    if (answer->records.size) {
+    if (answer->records.size)
         handle_records(p, answer, memory);
-        return;
-    }
-    handle_empty(p, answer);
-    if (end_moved)
-        fetch_queue_wake(fetcher->queue); /* who waits for the end may have come to it */
+    else
+        handle_empty(p, answer);
 }
 
 /* --- the whole answer --- */
@@ -251,12 +253,28 @@ static const char *name_of_topic(struct fetcher *fetcher, const topic_answer *an
     return known ? known->name : NULL;
 }
 
-/* The partition an answer is about, if it was asked for in this session; else NULL. */
+/* The partition an answer is about, if it is read from this broker; else NULL. */
 static struct consumer_partition *find_partition(struct fetch_broker *fb, const char *topic,
                                                  int32_t number)
 {
     struct consumer_partition *p = partition_table_get(&fb->fetcher->partitions, topic, number);
-    return p && p->loop.session.session == &fb->session && p->loop.session.told ? p : NULL;
+    return p && p->loop.topic && p->loop.broker == fb ? p : NULL;
+}
+
+/* Has it been a member of the session since the question was asked? */
+static bool was_asked_for(const struct fetch_broker *fb, const struct consumer_partition *p)
+{
+    return p && p->loop.session.session == &fb->session && p->loop.session.told;
+}
+
+static void handle_one(struct fetch_broker *fb, struct consumer_partition *p,
+                       const partition_answer *answer, struct fetch_memory *memory)
+{
+    bool end_moved = take_marks(p, answer);
+    if (was_asked_for(fb, p))
+        handle_partition(p, answer, memory);
+    if (end_moved && !answer->records.size)
+        fetch_queue_wake(fb->fetcher->queue); /* who waits for the end may have come to it */
 }
 
 static void take_endpoints(struct fetcher *fetcher, const struct fetch_response *answer)
@@ -282,7 +300,7 @@ static void handle_partitions(struct fetch_broker *fb, const struct fetch_respon
             struct consumer_partition *p =
                 find_partition(fb, name, topic->partitions[i].partition_index);
             if (p)
-                handle_partition(p, &topic->partitions[i], memory);
+                handle_one(fb, p, &topic->partitions[i], memory);
         }
     }
     fetch_memory_unref(memory);
@@ -297,7 +315,8 @@ static void count_partitions(struct fetch_broker *fb, const struct fetch_respons
         const char *name = name_of_topic(fb->fetcher, topic, version);
         *listed += (size_t)topic->partitions_count;
         for (int32_t i = 0; i < topic->partitions_count; i++)
-            *unknown += !find_partition(fb, name, topic->partitions[i].partition_index);
+            *unknown +=
+                !was_asked_for(fb, find_partition(fb, name, topic->partitions[i].partition_index));
     }
 }
 

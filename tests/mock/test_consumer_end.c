@@ -88,6 +88,22 @@ static void empty_partition_is_at_its_end_as_soon_as_a_broker_says_so(void **sta
     assert_int_equal(read_to_the_end(s), 0);
 }
 
+/* A broker tells an end once a session, and that answer may come to a partition paused meanwhile. */
+static void end_is_known_though_its_answer_came_after_a_pause(void **state)
+{
+    struct scene *s = *state;
+    cafka_position empty = {.topic = "orders", .partition = 1};
+    s->consumer = open_consumer(s->mock, "auto.offset.reset=earliest\nfetch.max.wait.ms=500");
+    assign_one(s, "orders", 1, 0, 0);
+    assert_int_equal(cafka_mock_advance_ms(s->mock, 300, NULL), CAFKA_OK); /* a fetch waits there */
+    assert_int_equal(lag_of(s, NULL, 0), -1);
+    assert_int_equal(cafka_consumer_pause(s->consumer, &empty, 1, NULL), CAFKA_OK);
+    assert_int_equal(cafka_mock_advance_ms(s->mock, 50, NULL), CAFKA_OK);
+    assert_int_equal(cafka_consumer_resume(s->consumer, &empty, 1, NULL), CAFKA_OK);
+    assert_int_equal(cafka_mock_advance_ms(s->mock, 2000, NULL), CAFKA_OK);
+    assert_int_equal(cafka_consumer_at_end(s->consumer), 1);
+}
+
 /* Only coming to the end ends a poll early: at the end it waits for records like any other. */
 static void poll_at_the_end_waits_for_its_time(void **state)
 {
@@ -110,6 +126,7 @@ int main(void)
         TEST(lag_of_what_is_not_assigned_is_an_error),
         TEST(program_reads_all_there_is_and_stops),
         TEST(empty_partition_is_at_its_end_as_soon_as_a_broker_says_so),
+        TEST(end_is_known_though_its_answer_came_after_a_pause),
         TEST(poll_at_the_end_waits_for_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
