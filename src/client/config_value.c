@@ -102,26 +102,66 @@ bool parse_bool(const char *text, bool *out)
 
 /* ---- durations and servers ---- */
 
-/* One part of a duration, "5M" or "0.5S": its digits, its fraction in ms (seconds only), its letter. */
-static bool duration_part(const char **at, int64_t *whole, int64_t *fraction_ms, char *unit)
+static bool take_sign(const char **at)
+{
+    bool negative = **at == '-';
+    if (negative || **at == '+')
+        ++*at;
+    return negative;
+}
+
+/* One part of a duration, "5M", "-5M" or "0.5S": what it comes to (only seconds have a fraction, after a dot
+ * or a comma), and its letter. */
+static bool duration_part(const char **at, int64_t *whole, int64_t *nanos, char *unit)
 {
     const char *p = *at;
-    int64_t scale = 100;
-    *whole = *fraction_ms = 0;
+    bool negative = take_sign(&p);
+    *whole = *nanos = 0;
     if (!is_digit(*p))
         return false;
-    for (; is_digit(*p); p++) {
-        if (*whole > (INT64_MAX / 86400000 - 9) / 10)
-            return false;
-        *whole = *whole * 10 + (*p - '0');
+    for (; is_digit(*p); p++)
+        if (__builtin_mul_overflow(*whole, 10, whole) ||
+            __builtin_sub_overflow(*whole, *p - '0', whole))
+            return false; /* counted downwards, since there is one more negative number */
+    bool fraction = *p == '.' || *p == ',';
+    if (fraction) {
+        int64_t scale = 100000000;
+        for (p++; is_digit(*p); p++, scale /= 10) {
+            if (!scale)
+                return false; /* ten digits: finer than a nanosecond */
+            *nanos += (*p - '0') * scale;
+        }
     }
-    bool fraction = *p == '.';
-    if (fraction)
-        for (p++; is_digit(*p); p++, scale /= 10)
-            *fraction_ms += (*p - '0') * scale;
     *unit = lower(*p);
     *at = p + 1;
+    if (negative)
+        *nanos = -*nanos;
+    else if (__builtin_sub_overflow(0, *whole, whole))
+        return false;
     return *unit && (!fraction || *unit == 's');
+}
+
+/* Seconds and nanoseconds with a sign, as they come up while the parts are added, in ms. */
+static bool total_ms(int64_t seconds, int64_t nanos, bool negate, int64_t *out)
+{
+    if (negate) {
+        if (__builtin_sub_overflow(0, seconds, &seconds))
+            return false;
+        nanos = -nanos;
+    }
+    if (nanos < 0) {
+        if (__builtin_sub_overflow(seconds, 1, &seconds))
+            return false;
+        nanos += 1000000000;
+    }
+    if (seconds < 0)
+        return false;
+    int64_t ms = nanos / 1000000;
+    if (__builtin_mul_overflow(seconds, 1000, &seconds) ||
+        __builtin_add_overflow(seconds, ms, &seconds))
+        seconds = INT64_MAX;
+    *out = seconds;
+    return true;
 }
 
 bool parse_duration_ms(const char *text, int64_t *out)
@@ -129,34 +169,31 @@ bool parse_duration_ms(const char *text, int64_t *out)
     static const struct {
         char unit;
         bool time;
-        int64_t ms;
-    } units[] = {{'d', false, 86400000}, {'h', true, 3600000}, {'m', true, 60000}, {'s', true, 1000}};
+        int64_t seconds;
+    } units[] = {{'d', false, 86400}, {'h', true, 3600}, {'m', true, 60}, {'s', true, 1}};
+    bool negate = take_sign(&text), time = false;
     if (lower(*text) != 'p')
         return false;
     text++;
-    int64_t total = 0;
+    int64_t seconds = 0, nanos = 0;
     size_t next = 0, parts = 0;
-    bool time = false;
     while (*text) {
         if (!time && lower(*text) == 't') {
             time = true;
             text++;
-            if (!*text)
-                return false;
         }
-        int64_t whole, fraction_ms;
+        int64_t whole;
         char unit;
-        if (!duration_part(&text, &whole, &fraction_ms, &unit))
+        if (!duration_part(&text, &whole, &nanos, &unit))
             return false;
         while (next < 4 && (units[next].unit != unit || units[next].time != time))
             next++;
-        if (next == 4 || whole > (INT64_MAX - total - fraction_ms) / units[next].ms)
+        if (next == 4 || __builtin_mul_overflow(whole, units[next++].seconds, &whole) ||
+            __builtin_add_overflow(seconds, whole, &seconds))
             return false;
-        total += whole * units[next++].ms + fraction_ms;
         parts++;
     }
-    *out = total;
-    return parts > 0;
+    return parts > 0 && total_ms(seconds, nanos, negate, out);
 }
 
 /* An address as in "fe80::1%eth0"; whether that interface is there shows when it is used. */

@@ -17,7 +17,10 @@ bool parse_int64(const char *text, int64_t *out);
 /* Digits with a fraction, "0.05"; no exponent. */
 bool parse_decimal(const char *text, double *out);
 bool parse_bool(const char *text, bool *out);
-/* ISO-8601 as java.time.Duration reads it, not negative: "P1D", "PT1H30M", "PT0.5S". */
+/*
+ * ISO-8601 as java.time.Duration reads it: "P1D", "PT1H30M", "PT0.5S", "P-1DT25H", "-PT-1H". False also when
+ * it is negative as a whole, or more than 64 bits of seconds. What is too long for ms is INT64_MAX.
+ */
 bool parse_duration_ms(const char *text, int64_t *out);
 /* "host", "host:port", "[::1]:9092", "PLAINTEXT://host:port"; without a port it is 9092. */
 bool parse_server(const char *text, size_t size, const char **host, size_t *host_size,

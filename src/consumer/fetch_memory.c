@@ -10,8 +10,11 @@
 #include "util/alloc.h"
 #include "util/list.h"
 
-/* A buffer larger than this is not kept for the next batch: one large batch must not stay for ever. */
-enum { KEEP_INFLATED_BYTES = 1 << 20 };
+/*
+ * What is kept for the next batches: no buffer larger than the first, since one large batch must not stay for
+ * ever, and no more than the second in one pool, since neither must the busiest moment.
+ */
+enum { KEEP_BUFFER_BYTES = 1 << 20, KEEP_POOL_BYTES = 2 << 20 };
 
 int fetch_budget_new(struct fetch_budget **out, int64_t limit_bytes, fetch_budget_freed_fn *freed,
                      void *user, cafka_error *err)
@@ -45,15 +48,19 @@ static void free_list(struct mpsc_item *item)
     }
 }
 
+static void pool_fini(struct fetch_pool *pool)
+{
+    free_list(mpsc_take_all(&pool->free));
+    free_list(pool->spare);
+}
+
 void fetch_budget_unref(struct fetch_budget *budget)
 {
     if (!budget || atomic_fetch_sub_explicit(&budget->refs, 1, memory_order_acq_rel) > 1)
         return;
-    free_list(mpsc_take_all(&budget->free_frames));
-    free_list(mpsc_take_all(&budget->free_inflated));
-    free_list(budget->loop_spare);
-    free_list(budget->app_spare);
-    free_list(budget->ahead_spare);
+    pool_fini(&budget->frames);
+    pool_fini(&budget->inflated);
+    pool_fini(&budget->ahead);
     map_fini(&budget->names);
     pthread_mutex_destroy(&budget->mu);
     mem_free(budget);
@@ -83,20 +90,22 @@ const char *fetch_budget_intern(struct fetch_budget *budget, const char *topic)
 }
 
 /* A piece from the spare list, refilled from the free list when it is empty, or a new one. */
-static struct fetch_memory *take(struct fetch_budget *budget, struct mpsc_item **spare,
-                                 struct mpsc *free)
+static struct fetch_memory *take(struct fetch_budget *budget, struct fetch_pool *pool)
 {
-    if (!*spare)
-        *spare = mpsc_take_all(free);
+    if (!pool->spare)
+        pool->spare = mpsc_take_all(&pool->free);
     struct fetch_memory *memory;
-    if (*spare) {
-        memory = container_of(*spare, struct fetch_memory, link);
-        *spare = memory->link.next;
+    if (pool->spare) {
+        memory = container_of(pool->spare, struct fetch_memory, link);
+        pool->spare = memory->link.next;
+        atomic_fetch_sub_explicit(&pool->idle_bytes, (long long)memory->inflated.capacity,
+                                  memory_order_relaxed);
     } else {
         memory = mem_zalloc(sizeof *memory);
         if (!memory)
             return NULL;
     }
+    memory->pool = pool;
     atomic_init(&memory->refs, 1);
     memory->budget = budget;
     memory->charged = 0;
@@ -106,7 +115,7 @@ static struct fetch_memory *take(struct fetch_budget *budget, struct mpsc_item *
 
 struct fetch_memory *fetch_memory_of_frame(struct fetch_budget *budget, struct frame *frame)
 {
-    struct fetch_memory *memory = take(budget, &budget->loop_spare, &budget->free_frames);
+    struct fetch_memory *memory = take(budget, &budget->frames);
     if (!memory)
         return NULL;
     memory->frame = frame_ref(frame);
@@ -116,7 +125,7 @@ struct fetch_memory *fetch_memory_of_frame(struct fetch_budget *budget, struct f
 
 struct fetch_memory *fetch_memory_for_inflating(struct fetch_budget *budget)
 {
-    struct fetch_memory *memory = take(budget, &budget->app_spare, &budget->free_inflated);
+    struct fetch_memory *memory = take(budget, &budget->inflated);
     if (memory)
         buffer_clear(&memory->inflated);
     return memory;
@@ -124,7 +133,7 @@ struct fetch_memory *fetch_memory_for_inflating(struct fetch_budget *budget)
 
 struct fetch_memory *fetch_memory_for_inflating_ahead(struct fetch_budget *budget)
 {
-    struct fetch_memory *memory = take(budget, &budget->ahead_spare, &budget->free_inflated);
+    struct fetch_memory *memory = take(budget, &budget->ahead);
     if (memory)
         buffer_clear(&memory->inflated);
     return memory;
@@ -152,18 +161,30 @@ static void tell_freed(struct fetch_budget *budget)
     pthread_mutex_unlock(&budget->mu);
 }
 
+/* The bytes are counted before they are there, so that many who give back at once do not keep too much. */
+static void give_back(struct fetch_memory *memory)
+{
+    struct fetch_pool *pool = memory->pool;
+    long long bytes = (long long)memory->inflated.capacity;
+    if (bytes > KEEP_BUFFER_BYTES ||
+        atomic_fetch_add_explicit(&pool->idle_bytes, bytes, memory_order_relaxed) + bytes >
+            KEEP_POOL_BYTES) {
+        if (bytes <= KEEP_BUFFER_BYTES)
+            atomic_fetch_sub_explicit(&pool->idle_bytes, bytes, memory_order_relaxed);
+        buffer_fini(&memory->inflated);
+    }
+    mpsc_push(&pool->free, &memory->link);
+}
+
 void fetch_memory_unref(struct fetch_memory *memory)
 {
     if (!memory || atomic_fetch_sub_explicit(&memory->refs, 1, memory_order_acq_rel) > 1)
         return;
     struct fetch_budget *budget = memory->budget;
     atomic_fetch_sub(&budget->held_bytes, (long long)memory->charged);
-    bool is_frame = memory->frame != NULL;
     frame_unref(memory->frame);
     memory->frame = NULL;
-    if (memory->inflated.capacity > KEEP_INFLATED_BYTES)
-        buffer_fini(&memory->inflated);
-    mpsc_push(is_frame ? &budget->free_frames : &budget->free_inflated, &memory->link);
+    give_back(memory);
     tell_freed(budget);
     fetch_budget_unref(budget);
 }

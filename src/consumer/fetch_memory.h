@@ -24,10 +24,22 @@
 
 struct fetch_budget;
 
+/*
+ * Pieces that one thread takes and all give back, to be taken again. Each piece returns to the pool it
+ * came from: with a common list the first who looks would take what the other has to allocate anew, over
+ * and over.
+ */
+struct fetch_pool {
+    struct mpsc free;        /* given back; any thread */
+    struct mpsc_item *spare; /* taken from there; its taker's */
+    atomic_llong idle_bytes; /* inflated buffers in both */
+};
+
 struct fetch_memory {
-    struct mpsc_item link; /* first; in a free list */
+    struct mpsc_item link; /* first; in its pool */
     atomic_uint refs;
     struct fetch_budget *budget;
+    struct fetch_pool *pool;
     size_t charged;
     struct frame *frame;    /* a received frame, or … */
     struct buffer inflated; /* … memory of our own */
@@ -48,12 +60,10 @@ struct fetch_budget {
     pthread_mutex_t mu;          /* guards freed and user: see Locks in docs/DESIGN.md */
     fetch_budget_freed_fn *freed;
     void *user;
-    struct mpsc free_frames;   /* pieces without a frame */
-    struct mpsc free_inflated; /* pieces with a buffer kept */
-    struct mpsc_item *loop_spare;
-    struct mpsc_item *app_spare;
-    struct mpsc_item *ahead_spare; /* the loop's, to inflate into */
-    struct map names;              /* interned topic names; the application's side adds */
+    struct fetch_pool frames;   /* the loop's: pieces without a frame */
+    struct fetch_pool inflated; /* the application's: pieces with a buffer kept */
+    struct fetch_pool ahead;    /* the loop's, to inflate into */
+    struct map names;           /* interned topic names; the application's side adds */
 };
 
 int fetch_budget_new(struct fetch_budget **out, int64_t limit_bytes, fetch_budget_freed_fn *freed,

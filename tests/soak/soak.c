@@ -13,6 +13,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -67,6 +68,16 @@ static long anonymous_kb(void)
     return kb;
 }
 
+/* What glibc holds for malloc() and friends: taken by the program, free in between, and mapped alone. */
+static void print_heap(void)
+{
+#ifdef __GLIBC__
+    struct mallinfo2 heap = mallinfo2();
+    printf(" heap-used=%zu heap-free=%zu heap-mapped=%zu", heap.uordblks, heap.fordblks,
+           heap.hblkhd);
+#endif
+}
+
 static void sample(struct soak *soak, int64_t records)
 {
     int64_t now = now_ns(), bytes = 0;
@@ -76,8 +87,13 @@ static void sample(struct soak *soak, int64_t records)
     cafka_memory_use use = {.size = sizeof use};
     for (size_t i = 0; !cafka_memory_stats(i, &use); i++)
         bytes += use.bytes;
-    printf("sample %.1f %" PRId64 " %ld %" PRId64 "\n", (double)(now - soak->began_ns) / 1e9,
-           records, anonymous_kb(), bytes);
+    printf("sample %.1f %" PRId64 " %ld %" PRId64, (double)(now - soak->began_ns) / 1e9, records,
+           anonymous_kb(), bytes);
+    for (size_t i = 0; !cafka_memory_stats(i, &use); i++)
+        if (use.bytes)
+            printf(" %s=%" PRId64 "/%" PRId64, use.name, use.bytes, use.blocks);
+    print_heap();
+    printf("\n");
     fflush(stdout);
 }
 

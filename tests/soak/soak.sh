@@ -9,6 +9,7 @@
 #   --codecs "NAME…"   (none gzip snappy lz4 zstd)
 #   --seconds S        of the second part (600)
 #   --rate R           records a second there (20000)
+#   --samples DIR      where its samples are kept, line by line (they are thrown away)
 #
 # real: a real Apache Kafka gets N records in each codec from one program while another reads them, and
 # midway its only broker is stopped and started, or one of three is killed and started. Nothing may be
@@ -19,6 +20,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 99
 build=$OLDPWD only='' bootstrap='' nodes=1 records=10000000 codecs='none gzip snappy lz4 zstd' seconds=600 rate=20000
+samples=''
 while [ $# -gt 0 ]; do
     case $1 in
     --build) build=$(cd "$OLDPWD" && cd "$2" && pwd) ;;
@@ -29,8 +31,9 @@ while [ $# -gt 0 ]; do
     --codecs) codecs=$2 ;;
     --seconds) seconds=$2 ;;
     --rate) rate=$2 ;;
+    --samples) samples=$(cd "$OLDPWD" && cd "$2" && pwd) ;;
     *)
-        sed -n '2,20s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,21s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac
@@ -47,6 +50,7 @@ export BUILD WORK
 PATH=$BUILD/tests/soak:$PATH
 kafka_dir=$WORK/kafka
 trap 'stop_kafka >/dev/null 2>&1; stop_all; rm -rf "$WORK"' EXIT
+samples=${samples:-$WORK}
 partitions=6 failed=0
 
 # --- a real Kafka ---
@@ -112,12 +116,12 @@ mock() {
     local records=$((rate * seconds)) reader writer watcher who rc=0
     start_broker mock --brokers 3 --data-dir "$WORK/data" --topic "soak:$partitions:3" --set log.segment.bytes=8388608 \
         --set log.retention.bytes=33554432 --set log.retention.check.interval.ms=5000
-    watch "$broker" >"$WORK/broker.samples" &
+    watch "$broker" >"$samples/broker.samples" &
     watcher=$!
-    soak read "$servers" soak records="$records" partitions=$partitions >"$WORK/consumer.samples" &
+    soak read "$servers" soak records="$records" partitions=$partitions >"$samples/consumer.samples" &
     reader=$!
     soak write "$servers" soak records="$records" partitions=$partitions rate="$rate" compression.type=lz4 \
-        >"$WORK/producer.samples" &
+        >"$samples/producer.samples" &
     writer=$!
     pids+=("$watcher" "$reader" "$writer")
     wait "$writer" || rc=1
@@ -125,9 +129,9 @@ mock() {
     wait "$reader" || rc=1
     kill "$watcher"
     wait "$watcher" 2>/dev/null
-    say "soak mock: $(tail -n 1 "$WORK/producer.samples"), $(tail -n 1 "$WORK/consumer.samples") $([ $rc = 0 ] && echo ok || echo FAILED)"
+    say "soak mock: $(tail -n 1 "$samples/producer.samples"), $(tail -n 1 "$samples/consumer.samples") $([ $rc = 0 ] && echo ok || echo FAILED)"
     for who in producer consumer broker; do
-        "$PYTHON" -B tests/soak/flat.py $who "$WORK/$who.samples" || rc=1
+        "$PYTHON" -B tests/soak/flat.py $who "$samples/$who.samples" || rc=1
     done
     stop_broker
     return $rc

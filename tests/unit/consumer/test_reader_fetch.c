@@ -345,10 +345,69 @@ static void what_was_used_is_used_again(void **state)
     }
 }
 
+/* --- memory that is used again --- */
+
+static void take_pieces(struct fetch_budget *budget, bool ahead, struct fetch_memory **pieces,
+                        int count, size_t bytes)
+{
+    for (int i = 0; i < count; i++) {
+        pieces[i] =
+            ahead ? fetch_memory_for_inflating_ahead(budget) : fetch_memory_for_inflating(budget);
+        assert_non_null(pieces[i]);
+        assert_non_null(buffer_reserve(&pieces[i]->inflated, bytes));
+        fetch_memory_charge(pieces[i], pieces[i]->inflated.capacity);
+    }
+}
+
+static void give_pieces(struct fetch_memory **pieces, int count)
+{
+    for (int i = 0; i < count; i++)
+        fetch_memory_unref(pieces[i]);
+}
+
+/* The application inflates one by one, the loop now and then several; neither keeps what the other lacks. */
+static void two_who_inflate_do_not_starve_each_other(void **state)
+{
+    enum { PIECES = 6 };
+    struct scene *s = *state;
+    struct fetch_memory *pieces[PIECES];
+    int64_t before = mem_blocks(MEM_BUFFERS);
+    for (int round = 0; round < 100; round++) {
+        take_pieces(s->budget, true, pieces, PIECES, 1000);
+        give_pieces(pieces, PIECES);
+        for (int i = 0; i < round % 13; i++) { /* so that its own list runs empty at any moment */
+            take_pieces(s->budget, false, pieces, 1, 1000);
+            give_pieces(pieces, 1);
+        }
+    }
+    assert_int_equal(mem_blocks(MEM_BUFFERS) - before, PIECES + 1);
+    assert_int_equal(fetch_budget_held(s->budget), 0);
+}
+
+/* Many batches held at once, and let go: 2 MiB stay for the next ones, the rest goes back. */
+static void busiest_moment_does_not_stay(void **state)
+{
+    enum { MANY = 100 };
+    struct scene *s = *state;
+    struct fetch_memory *pieces[MANY];
+    int64_t before = mem_bytes(MEM_BUFFERS);
+    for (int round = 0; round < 3; round++) {
+        take_pieces(s->budget, false, pieces, MANY, 64 << 10);
+        assert_true(mem_bytes(MEM_BUFFERS) - before >= (int64_t)MANY * (64 << 10));
+        give_pieces(pieces, MANY);
+        int64_t kept = mem_bytes(MEM_BUFFERS) - before;
+        assert_true(kept <= 2 << 20);
+        assert_true(kept > 1 << 20);
+    }
+    assert_int_equal(fetch_budget_held(s->budget), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(two_who_inflate_do_not_starve_each_other),
+        TEST(busiest_moment_does_not_stay),
         TEST(one_call_gives_many_records_over_batches_and_codecs),
         TEST(one_call_gives_records_of_one_partition),
         TEST(max_poll_records_holds_for_many_at_once),
