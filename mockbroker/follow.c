@@ -77,14 +77,6 @@ static struct partition *find_follower(const struct broker *leader,
     return follows ? follower : NULL;
 }
 
-static bool contains(const int32_t *ids, int32_t count, int32_t id)
-{
-    for (int32_t i = 0; i < count; i++)
-        if (ids[i] == id)
-            return true;
-    return false;
-}
-
 /* What the follower learns with the data: how far it may serve, and where the log begins. */
 static void tell_offsets(const struct partition *leader, struct partition *follower)
 {
@@ -106,7 +98,7 @@ void follow_partition(struct broker *leader, struct partition *partition)
     int64_t common = partition_end_offset(partition);
     for (int32_t i = 0; i < p->replica_count; i++) {
         int32_t id = p->replicas[i];
-        bool in_sync = contains(p->isr, p->isr_count, id);
+        bool in_sync = ids_contain(p->isr, p->isr_count, id);
         cafka_error why = {0};
         if (id == leader->id)
             continue;

@@ -206,21 +206,13 @@ int controller_catch_up(struct controller *c, int32_t id, cafka_error *err)
 
 /* --- brokers and leaders --- */
 
-static bool contains(const int32_t *ids, int32_t count, int32_t id)
-{
-    for (int32_t i = 0; i < count; i++)
-        if (ids[i] == id)
-            return true;
-    return false;
-}
-
 /* The first replica that is in sync and lives, not counting `except`; NO_LEADER when none is. */
 static int32_t choose_leader(const struct controller *c, const struct partition_image *p,
                              int32_t except, int32_t reborn)
 {
     for (int32_t i = 0; i < p->replica_count; i++) {
         int32_t id = p->replicas[i];
-        if (id != except && contains(p->isr, p->isr_count, id) &&
+        if (id != except && ids_contain(p->isr, p->isr_count, id) &&
             (id == reborn || image_live_broker(&c->image, id)))
             return id;
     }
@@ -329,7 +321,7 @@ static int add_departure(struct controller *c, struct record_list *records,
                          cafka_error *err)
 {
     const struct partition_image *p = &topic->partitions[index];
-    if (p->leader != gone && !contains(p->isr, p->isr_count, gone))
+    if (p->leader != gone && !ids_contain(p->isr, p->isr_count, gone))
         return CAFKA_OK;
     int32_t leader = p->leader == gone ? choose_leader(c, p, gone, -1) : p->leader;
     if (p->isr_count <= 1)
@@ -372,7 +364,7 @@ int controller_set_in_sync(struct controller *c, struct uuid topic_id, int32_t i
 {
     const struct topic_image *topic = image_topic_by_id(&c->image, topic_id);
     const struct partition_image *p = topic_partition(topic, index);
-    if (!p || contains(p->isr, p->isr_count, broker) == in_sync)
+    if (!p || ids_contain(p->isr, p->isr_count, broker) == in_sync)
         return CAFKA_OK;
     if (in_sync && !image_live_broker(&c->image, broker))
         return error_set(err, ERR_INELIGIBLE_REPLICA, "broker %d is fenced", (int)broker);
@@ -382,7 +374,7 @@ int controller_set_in_sync(struct controller *c, struct uuid topic_id, int32_t i
     int32_t count = 0;
     for (int32_t i = 0; i < p->replica_count; i++) { /* in the order of the replicas */
         int32_t id = p->replicas[i];
-        if (id == broker ? in_sync : contains(p->isr, p->isr_count, id))
+        if (id == broker ? in_sync : ids_contain(p->isr, p->isr_count, id))
             isr[count++] = id;
     }
     struct record_list records = {0};
@@ -417,7 +409,7 @@ int controller_move_leader(struct controller *c, struct str name, int32_t index,
     if (!p)
         return error_set(err, ERR_UNKNOWN_TOPIC_OR_PARTITION, "there is no partition %.*s-%d",
                          STR_ARG(name), (int)index);
-    if (!contains(p->isr, p->isr_count, leader) || !image_live_broker(&c->image, leader))
+    if (!ids_contain(p->isr, p->isr_count, leader) || !image_live_broker(&c->image, leader))
         return error_set(err, ERR_ELIGIBLE_LEADERS_NOT_AVAILABLE,
                          "broker %d has no replica of %.*s-%d that is in sync and lives",
                          (int)leader, STR_ARG(name), (int)index);
@@ -446,7 +438,7 @@ static int elect_preferred(struct controller *c, struct str name, int32_t index,
     if (p->leader == preferred)
         return error_set(err, ERR_ELECTION_NOT_NEEDED,
                          "Leader election not needed for topic partition.");
-    if (!contains(p->isr, p->isr_count, preferred) || !image_live_broker(&c->image, preferred))
+    if (!ids_contain(p->isr, p->isr_count, preferred) || !image_live_broker(&c->image, preferred))
         return error_set(err, ERR_PREFERRED_LEADER_NOT_AVAILABLE,
                          "The preferred leader was not available.");
     return controller_move_leader(c, name, index, preferred, err);

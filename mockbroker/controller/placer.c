@@ -173,14 +173,6 @@ int placer_check(const struct placer *p, int replicas, cafka_error *err)
     return CAFKA_OK;
 }
 
-static bool contains(const int32_t *ids, int count, int32_t id)
-{
-    for (int i = 0; i < count; i++)
-        if (ids[i] == id)
-            return true;
-    return false;
-}
-
 /* The leader: from the first rack, from first_rack on, that has a live one left. *at gets the rack. */
 static int32_t place_leader(struct placer *p, int *at)
 {
@@ -215,7 +207,7 @@ void placer_place(struct placer *p, int replicas, int32_t *out)
             int32_t id = ring_next(&rack->live, p->round);
             if (id < 0)
                 id = ring_next(&rack->fenced, p->round);
-            if (id >= 0 && !contains(out, n, id)) {
+            if (id >= 0 && !ids_contain(out, n, id)) {
                 out[n++] = id;
                 dry = 0;
             }

@@ -21,14 +21,6 @@ struct ids {
     int32_t count;
 };
 
-static bool contains(const int32_t *ids, int32_t count, int32_t id)
-{
-    for (int32_t i = 0; i < count; i++)
-        if (ids[i] == id)
-            return true;
-    return false;
-}
-
 static bool is_under_way(const struct partition_image *p)
 {
     return p->adding_count > 0 || p->removing_count > 0;
@@ -39,7 +31,7 @@ static void add_some(struct ids *out, const int32_t *from, int32_t count, const 
                      int32_t other_count, bool among)
 {
     for (int32_t i = 0; i < count; i++)
-        if (contains(others, other_count, from[i]) == among)
+        if (ids_contain(others, other_count, from[i]) == among)
             out->items[out->count++] = from[i];
 }
 
@@ -60,7 +52,7 @@ static int check_replicas(const struct controller *c, const int32_t *replicas, i
                              "The manual partition assignment includes broker %d, but no such broker is "
                              "registered.",
                              (int)replicas[i]);
-        if (contains(replicas, i, replicas[i])) /* at most as many as there are brokers get here */
+        if (ids_contain(replicas, i, replicas[i])) /* at most as many as there are brokers get here */
             return error_set(err, ERR_INVALID_REPLICA_ASSIGNMENT,
                              "The manual partition assignment includes the broker %d more than once.",
                              (int)replicas[i]);
@@ -74,10 +66,10 @@ static int check_replicas(const struct controller *c, const int32_t *replicas, i
 static int32_t leader_among(const struct controller *c, const struct partition_image *p,
                             const struct ids *stay, const struct ids *isr)
 {
-    if (contains(stay->items, stay->count, p->leader))
+    if (ids_contain(stay->items, stay->count, p->leader))
         return -2;
     for (int32_t i = 0; i < stay->count; i++)
-        if (contains(isr->items, isr->count, stay->items[i]) &&
+        if (ids_contain(isr->items, isr->count, stay->items[i]) &&
             image_live_broker(&c->image, stay->items[i]))
             return stay->items[i];
     return NO_LEADER;
@@ -126,7 +118,7 @@ int controller_complete_reassignment(struct controller *c, const struct topic_im
     int rc = CAFKA_OK;
     bool ready = stay.count > 0;
     for (int32_t i = 0; i < stay.count; i++)
-        ready &= contains(p->isr, p->isr_count, stay.items[i]);
+        ready &= ids_contain(p->isr, p->isr_count, stay.items[i]);
     if (ready)
         rc = keep_only(c, topic, index, &stay, err);
     mem_free(stay.items);

@@ -43,6 +43,14 @@ struct partition_image *topic_partition(const struct topic_image *topic, int32_t
     return topic && index >= 0 && index < topic->partition_count ? &topic->partitions[index] : NULL;
 }
 
+bool ids_contain(const int32_t *ids, int32_t count, int32_t id)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
 struct broker_image *image_broker(const struct image *image, int32_t id)
 {
     return map_get_int(&image->brokers, id);

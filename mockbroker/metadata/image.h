@@ -94,6 +94,8 @@ int image_apply(struct image *image, int64_t offset, struct bytes value, cafka_e
 struct topic_image *image_topic(const struct image *image, struct str name);
 struct topic_image *image_topic_by_id(const struct image *image, struct uuid id);
 struct partition_image *topic_partition(const struct topic_image *topic, int32_t index); /* or NULL */
+/* Of replicas, isr, … of a partition. */
+bool ids_contain(const int32_t *ids, int32_t count, int32_t id);
 struct broker_image *image_broker(const struct image *image, int32_t id);
 /* The broker, if it is registered and not fenced. */
 struct broker_image *image_live_broker(const struct image *image, int32_t id);
