@@ -7,6 +7,7 @@
 
 #include "mockbroker/api/api.h"
 #include "mockbroker/api/data.h"
+#include "mockbroker/repeats.h"
 #include "protocol/error_codes.h"
 
 typedef struct list_offsets_request_list_offsets_partition partition_part;
@@ -47,29 +48,21 @@ static void look_up(struct request_context *ctx, const partition_part *part, str
         answer->leader_epoch = found.leader_epoch;
 }
 
-/* Names with their first and last place: equal if there is one only. */
-struct doubles {
-    struct data_names first, last;
-};
-
-static bool find_doubles(const struct list_offsets_request *request, struct doubles *doubles)
+static bool find_repeats(const struct list_offsets_request *request, struct repeats *repeats)
 {
-    size_t ordinal = 0;
+    int32_t ordinal = 0;
     for (int32_t t = 0; t < request->topics_count; t++)
-        for (int32_t i = 0; i < request->topics[t].partitions_count; i++, ordinal++) {
-            struct str topic = request->topics[t].name;
-            int32_t index = request->topics[t].partitions[i].partition_index;
-            if (data_names_get(&doubles->first, topic, (struct uuid){{0}}, index) == SIZE_MAX &&
-                !data_names_put(&doubles->first, topic, (struct uuid){{0}}, index, ordinal))
-                return false;
-            if (!data_names_put(&doubles->last, topic, (struct uuid){{0}}, index, ordinal))
-                return false;
+        for (int32_t i = 0; i < request->topics[t].partitions_count; i++) {
+            struct partition_key key =
+                partition_key(request->topics[t].name, (struct uuid){{0}},
+                              request->topics[t].partitions[i].partition_index);
+            repeats_add(repeats, key.bytes, key.size, ordinal++);
         }
-    return true;
+    return !repeats->failed;
 }
 
-static bool answer_topic(struct request_context *ctx, int32_t t, const struct doubles *doubles,
-                         size_t *ordinal, struct list_offsets_response *out)
+static bool answer_topic(struct request_context *ctx, int32_t t, const struct repeats *repeats,
+                         int32_t *ordinal, struct list_offsets_response *out)
 {
     const struct list_offsets_request *in = ctx->body;
     struct str name = in->topics[t].name;
@@ -82,20 +75,17 @@ static bool answer_topic(struct request_context *ctx, int32_t t, const struct do
         return false;
     for (int32_t i = 0; i < in->topics[t].partitions_count; i++, ++*ordinal) {
         const partition_part *part = &in->topics[t].partitions[i];
-        size_t first =
-            data_names_get(&doubles->first, name, (struct uuid){{0}}, part->partition_index);
-        size_t last =
-            data_names_get(&doubles->last, name, (struct uuid){{0}}, part->partition_index);
-        if (first != *ordinal)
+        struct partition_key key = partition_key(name, (struct uuid){{0}}, part->partition_index);
+        if (!repeats_is_first(repeats, key.bytes, key.size, *ordinal))
             continue; /* refused already */
         partition_answer *answer = &topic->partitions[topic->partitions_count++];
         list_offsets_response_list_offsets_partition_response_init(answer);
         answer->partition_index = part->partition_index;
         answer->timestamp = answer->offset = -1;
-        if (first == last)
-            look_up(ctx, part, name, answer);
-        else
+        if (repeats_are_many(repeats, key.bytes, key.size))
             answer->error_code = ERR_INVALID_REQUEST;
+        else
+            look_up(ctx, part, name, answer);
     }
     out->topics_count += topic->partitions_count > 0;
     return true;
@@ -105,15 +95,14 @@ void api_list_offsets(struct request_context *ctx)
 {
     const struct list_offsets_request *in = ctx->body;
     struct list_offsets_response out;
-    struct doubles doubles = {0};
-    size_t ordinal = 0;
+    struct repeats repeats = {0};
+    int32_t ordinal = 0;
     list_offsets_response_init(&out);
     out.topics = request_calloc(ctx, (size_t)in->topics_count, sizeof *out.topics);
-    bool good = (out.topics || !in->topics_count) && find_doubles(in, &doubles);
+    bool good = (out.topics || !in->topics_count) && find_repeats(in, &repeats);
     for (int32_t t = 0; good && t < in->topics_count; t++)
-        good = answer_topic(ctx, t, &doubles, &ordinal, &out);
-    map_fini(&doubles.first.ordinals);
-    map_fini(&doubles.last.ordinals);
+        good = answer_topic(ctx, t, &repeats, &ordinal, &out);
+    repeats_fini(&repeats);
     if (good)
         request_respond(ctx, &out);
     else
