@@ -40,7 +40,8 @@ uint8_t *buffer_reserve(struct buffer *b, size_t more)
     size_t capacity = b->capacity ? b->capacity : 64;
     while (capacity < need && capacity <= SIZE_MAX / 2)
         capacity *= 2;
-    uint8_t *data = need < more || capacity < need ? NULL : mem_realloc_for(MEM_BUFFERS, b->data, capacity);
+    uint8_t *data =
+        need < more || capacity < need ? NULL : mem_realloc_for(MEM_BUFFERS, b->data, capacity);
     if (!data) {
         b->failed = true;
         return NULL;
