@@ -22,6 +22,9 @@
  * The client goes on while a snapshot is taken. What belongs together, the numbers of one sensor
  * such as the total, rate, average and maximum of a size, is of one moment; those of two sensors may
  * be a few microseconds apart.
+ *
+ * Owner:  a snapshot is the caller's, until cafka_metrics_free().
+ * Thread: any; of one snapshot, one at a time (its JSON is made when it is asked for). Never blocks.
  */
 #ifndef CAFKA_METRICS_H
 #define CAFKA_METRICS_H

@@ -1,6 +1,7 @@
 /*
  * read_replica.h - which replica a consumer should rather read from (KIP-392).
  *
+ * Owner:   nobody: it looks, and keeps nothing.
  * Thread:  the broker's loop.
  * Source:  kafka.server.ReplicaManager.findPreferredReadReplica, RackAwareReplicaSelector.
  */

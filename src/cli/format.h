@@ -3,6 +3,9 @@
  *
  * %t topic, %p partition, %o offset, %k key, %s value, %T timestamp, %h headers, %% a percent sign,
  * \n, \t and \\; everything else stands for itself.
+ *
+ * Owner:  nobody: a format is the text of the command line, read anew for each record.
+ * Thread: the program's one.
  */
 #ifndef CAFKA_CLI_FORMAT_H
 #define CAFKA_CLI_FORMAT_H

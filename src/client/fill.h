@@ -6,6 +6,7 @@
  * and at the end the list decides.
  *
  * Owner:   the settings_for_*() that runs, on its stack.
+ * Thread:  the one that makes the client.
  * Reading: settings.c, where clients begin; then settings_producer.c and settings_consumer.c.
  */
 #ifndef CAFKA_CLIENT_FILL_H

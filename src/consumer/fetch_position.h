@@ -11,6 +11,7 @@
  * that what is queued is read first; at once for a truncation or a topic that was made anew,
  * where what is queued is not in the log any more. The application's side seeks, and so begins anew.
  *
+ * Owner:  the position is the partition's (struct consumer_partition); nothing is kept here.
  * Thread: the loop's.
  * Source: KIP-320, KIP-1106; org.apache.kafka.clients.consumer.internals.OffsetFetcherUtils,
  *         SubscriptionState.

@@ -1,7 +1,9 @@
 /*
  * fetch_pump.h - when a Fetch leaves for a broker, and how much it asks for.
  *
- * Thread: the loop's.
+ * Owner:   struct fetch_broker, of the fetcher, one for each broker that is fetched from.
+ * Thread:  the loop's.
+ * Reading: fetch_pump(); fetch_request.c puts the request together, fetch_answer.c takes the answer apart.
  */
 #ifndef CAFKA_CONSUMER_FETCH_PUMP_H
 #define CAFKA_CONSUMER_FETCH_PUMP_H

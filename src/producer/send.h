@@ -9,6 +9,7 @@
  *     send_plugins.c  interceptors, serializers and partitioner of the application around it
  *     reserve.c       a record whose value the application writes in place
  *
+ * Owner:   a call has all its state on its stack; what stays belongs to the partition's batches.
  * Thread:  any; the partition's lock is taken inside.
  * Reading: send_record() in send.c, then send_slowly().
  */

@@ -4,6 +4,7 @@
  * sender_answer.c makes one from an answer, or from its absence; sender_outcome.c decides what it
  * means and does it, with sender_split.c for a batch that is too large.
  *
+ * Owner:  struct outcome, of whoever learned of it, on its stack.
  * Thread: the loop's.
  */
 #ifndef CAFKA_PRODUCER_SENDER_OUTCOME_H

@@ -1,3 +1,6 @@
+/*
+ * broker_fixture.c - see broker_fixture.h.
+ */
 #include "tests/unit/broker/broker_fixture.h"
 
 #include <errno.h>
