@@ -52,7 +52,9 @@ static int set_up(cafka_producer *producer, cafka_error *err)
     struct client_options options = {
         .settings = &settings->client,
         .room = producer,
-        .hooks = {hook_topic, sender_hook_writable, sender_hook_down},
+        .hooks = {.topic_changed = hook_topic,
+                  .broker_writable = sender_hook_writable,
+                  .broker_down = sender_hook_down},
         .max_in_flight = {[LANE_DATA] = settings->max_in_flight},
     };
     producer->log = (struct log){&settings->client.log_sink, "producer"};

@@ -125,7 +125,9 @@ static inline void fixture_make_client(struct client_fixture *f)
         fail_msg("%s", err.message);
     struct client_options options = {
         .settings = &f->settings.client,
-        .hooks = {heard_topic, heard_writable, heard_down},
+        .hooks = {.topic_changed = heard_topic,
+                  .broker_writable = heard_writable,
+                  .broker_down = heard_down},
         .room = f,
     };
     if (client_open(&f->client, &options, &err))
