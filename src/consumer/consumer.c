@@ -155,6 +155,7 @@ void consumer_wish(cafka_consumer *consumer, struct consumer_partition *p, int64
                    int32_t epoch, int32_t delay_ms)
 {
     bool post = false;
+    consumer->end.known = false;
     pthread_mutex_lock(&consumer->mu);
     p->wanted.generation = p->app.generation;
     p->wanted.start = start;
@@ -455,15 +456,28 @@ static int dispatch(cafka_consumer *consumer, cafka_error *err)
     return CAFKA_OK;
 }
 
+/* Looking at every partition is for when something has moved; a poll that only waits costs nothing. */
+static bool all_is_read(cafka_consumer *consumer)
+{
+    struct fetch_reader *reader = consumer->reader;
+    unsigned moved = atomic_load_explicit(&reader->queue.ends_moved, memory_order_acquire);
+    if (!consumer->end.known || reader->moved || consumer->end.seen != moved) {
+        consumer->end.seen = moved;
+        consumer->end.all_read = consumer_lag(consumer) == 0;
+        consumer->end.known = true;
+    }
+    return consumer->end.all_read;
+}
+
 static int poll_until(cafka_consumer *consumer, int64_t deadline, cafka_fetch **out,
                       cafka_error *err)
 {
     struct fetch_reader *reader = consumer->reader;
     bool ready = reader_ready(reader);
     /* Was it there before this call? If not, coming to the end is news too. */
-    bool was_at_end = !ready && !reader->moved && consumer_lag(consumer) == 0;
+    bool was_at_end = !ready && !reader->moved && all_is_read(consumer);
     for (; !ready; ready = reader_ready(reader)) {
-        if (!was_at_end && consumer_lag(consumer) == 0)
+        if (!was_at_end && all_is_read(consumer))
             return CAFKA_OK;
         int rc = wait_for_news(consumer, true, deadline, err);
         if (rc == CAFKA_ERR_TIMEOUT) {
@@ -475,6 +489,7 @@ static int poll_until(cafka_consumer *consumer, int64_t deadline, cafka_fetch **
         if (rc)
             return rc;
     }
+    consumer->end.known = false; /* its records move positions */
     return reader_begin_fetch(consumer->reader, consumer->settings.max_poll_records, out, err);
 }
 
@@ -491,6 +506,7 @@ int cafka_consumer_poll(cafka_consumer *consumer, int64_t timeout_ms, cafka_fetc
     *out = NULL;
     consumer_count_consumed(&consumer->meters, env_now_ms(consumer->client.env),
                             atomic_load(&consumer->reader->handed_out));
+    consumer->end.known &= !consumer->reader->moved;
     reader_begin_poll(consumer->reader);
     rc = dispatch(consumer, err);
     if (!rc && take_wakeup(consumer))

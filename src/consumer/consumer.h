@@ -25,6 +25,11 @@ struct cafka_consumer {
     struct list assignment; /* consumer_partition.app.link */
     struct partition_table partitions;
     bool closed;
+    struct {
+        bool known;    /* nothing of ours has moved since it was looked at */
+        bool all_read; /* what there was to see */
+        unsigned seen; /* queue.ends_moved then */
+    } end;
     _Atomic(const void *) inside; /* a mark of the thread that is in a call; NULL: none */
     unsigned depth;
     atomic_bool woken;

@@ -185,7 +185,10 @@ static int64_t readable_end(const struct fetcher *fetcher, const partition_answe
 
 static bool take_end(struct consumer_partition *p, int64_t end)
 {
-    return end >= 0 && atomic_exchange_explicit(&p->readable_end, end, memory_order_relaxed) != end;
+    if (end < 0 || atomic_exchange_explicit(&p->readable_end, end, memory_order_relaxed) == end)
+        return false;
+    atomic_fetch_add_explicit(&fetcher_of(p)->queue->ends_moved, 1, memory_order_release);
+    return true;
 }
 
 /*

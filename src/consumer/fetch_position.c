@@ -121,6 +121,8 @@ static void start_found(struct offset_query *query, int64_t offset, int64_t time
     chunk->position = offset;
     if (at_end)
         atomic_store_explicit(&p->readable_end, offset, memory_order_relaxed);
+    if (at_end)
+        atomic_fetch_add_explicit(&fetcher->queue->ends_moved, 1, memory_order_release);
     fetch_queue_push(fetcher->queue, chunk);
     p->loop.fetch_offset = offset;
     p->loop.fetch_epoch = -1;

@@ -46,6 +46,7 @@ struct fetch_queue {
     void (*signal)(void *user); /* how to set it, where that takes more than the env; NULL: it does not */
     void *signal_user;
     atomic_bool waiting;
+    atomic_uint ends_moved; /* how often the end of a partition was found to be another one */
     struct mpsc incoming;
     struct mpsc returned; /* chunks to use again */
     atomic_uint returned_count;
