@@ -248,7 +248,7 @@ run_idle() {
             echo "$line" >"$work/idle.$who"
             [ -z "$verbose" ] || echo "$who $line" >&2
         done
-        limit idle-10000-partitions-$mode-anon_kb "$(median "$work/idle.cafka" anon_kb)" 5120 "$(median "$work/idle.peer" anon_kb)"
+        limit idle-10000-partitions-$mode-heap_kb "$(median "$work/idle.cafka" heap_kb)" 5120 "$(median "$work/idle.peer" heap_kb)"
         # "No CPU": a thousandth of a core.
         limit idle-10000-partitions-$mode-cpu_us_per_s "$(median "$work/idle.cafka" cpu_us_per_s)" 1000 "$(median "$work/idle.peer" cpu_us_per_s)"
     done

@@ -3,22 +3,24 @@
  *
  *     idle produce|consume BOOTSTRAP TOPIC PARTITIONS SECONDS
  *
- * A producer sends one record to each partition, a few hundred at a time; a consumer takes all partitions at
+ * A producer sends one record to each partition, a few at a time; a consumer takes all partitions at
  * their end. Once nothing moves any more, memory and CPU time are looked at for SECONDS. Compiled with
  * -DPEER it is librdkafka that does the same. The last line is
- *     bench mode=idle-… partitions=N anon_kb=K own_kb=K cpu_us_per_s=U
- * with the anonymous memory that the process has more than before the client was made, and what the
- * library counts itself (0 for the peer).
+ *     bench mode=idle-… partitions=N heap_kb=K anon_kb=K own_kb=K cpu_us_per_s=U
+ * with the heap in use (mallinfo2) and the anonymous memory that the process has more than before the
+ * client was made, and what the library counts itself (0 for the peer). The second also holds what the
+ * client needed for a moment while it learnt of all the partitions, and gave back to malloc.
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 
+#include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { TIMEOUT_MS = 60000, SETTLE_S = 3, AT_ONCE = 500 };
+enum { TIMEOUT_MS = 60000, SETTLE_S = 3, AT_ONCE = 20 };
 
 struct job {
     const char *bootstrap, *topic;
@@ -53,7 +55,13 @@ static long anonymous_kb(void)
     return kb;
 }
 
-static long before_kb;
+static long heap_kb(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return (long)((info.uordblks + info.hblkhd) / 1024);
+}
+
+static long before_kb, heap_before_kb;
 static int64_t began_ns, began_cpu_ns;
 
 static void begin(void)
@@ -71,8 +79,9 @@ static void result(const struct job *job, const char *mode, long own_kb)
 {
     double cpu_us = (double)(read_clock(CLOCK_PROCESS_CPUTIME_ID) - began_cpu_ns) / 1e3;
     double wall_s = (double)(read_clock(CLOCK_MONOTONIC) - began_ns) / 1e9;
-    printf("bench mode=idle-%s partitions=%d anon_kb=%ld own_kb=%ld cpu_us_per_s=%.1f\n", mode,
-           job->partitions, anonymous_kb() - before_kb, own_kb, cpu_us / wall_s);
+    printf("bench mode=idle-%s partitions=%d heap_kb=%ld anon_kb=%ld own_kb=%ld cpu_us_per_s=%.1f\n",
+           mode, job->partitions, heap_kb() - heap_before_kb, anonymous_kb() - before_kb, own_kb,
+           cpu_us / wall_s);
 }
 
 static void rest(int seconds)
@@ -235,7 +244,9 @@ int main(int argc, char **argv)
         return 2;
     }
     struct job job = {argv[2], argv[3], atoi(argv[4]), atoi(argv[5])};
+    mallopt(M_ARENA_MAX, 1); /* mallinfo2 tells of one arena */
     before_kb = anonymous_kb();
+    heap_before_kb = heap_kb();
     if (!strcmp(argv[1], "produce"))
         produce(&job);
     else
