@@ -38,7 +38,7 @@ fi
 if [ "$tidy" != - ]; then
     section "$tidy"
     printf '%s\n' "${sources[@]}" |
-        xargs -P "$jobs" -I{} "$tidy" --quiet {} -- -std=c11 "${flags[@]}" 2>&1 |
+        xargs -P "$jobs" -I{} "$tidy" --quiet {} -- -std=gnu11 "${flags[@]}" 2>&1 |
         { grep -vE '^[0-9]+ warnings? (generated|treated)|^Suppressed|^Use -header-filter|^$' || true; }
     [ "${PIPESTATUS[1]}" = 0 ] || failed=1
 fi
