@@ -146,7 +146,8 @@ void api_describe_log_dirs(struct request_context *ctx)
                                    sizeof *result.topics);
     bool good = result.topics && (all ? add_all(ctx, &result) : add_wanted(ctx, &places, &result));
     places_fini(&places);
-    drop_empty(&result);
+    if (good)
+        drop_empty(&result);
     /* The env does not tell how large its disk is: as large as the answer can say. */
     result.total_bytes = INT64_MAX;
     result.usable_bytes = INT64_MAX;
