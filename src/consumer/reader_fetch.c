@@ -7,6 +7,7 @@
  */
 #include "consumer/reader.h"
 
+#include "record/quick_record.h"
 #include "util/alloc.h"
 
 /* Memory that a fetch keeps alive. The first few need no allocation. */
@@ -206,18 +207,25 @@ static int enter_batch(cafka_fetch *fetch, const struct consumer_partition *only
 
 /* --- records --- */
 
+/* Field by field, so that each is stored once. */
 static inline void fill_view(const struct fetch_reader *reader, const struct record_view *record,
                              cafka_record_view *out)
 {
-    *out = reader->common;
+    const cafka_record_view *common = &reader->common;
     out->key = record->key.data;
     out->value = record->value.data;
     out->headers = record->headers.data;
+    out->topic = common->topic;
+    out->memory = common->memory;
     out->offset = record->offset;
     out->timestamp_ms = record->timestamp;
     out->key_size = (uint32_t)record->key.size;
     out->value_size = (uint32_t)record->value.size;
     out->headers_size = (uint32_t)record->headers.size;
+    out->partition = common->partition;
+    out->leader_epoch = common->leader_epoch;
+    out->timestamp_type = common->timestamp_type;
+    memset(out->reserved, 0, sizeof out->reserved);
 }
 
 static inline void hand_out(cafka_fetch *fetch, struct consumer_partition *p,
@@ -229,21 +237,38 @@ static inline void hand_out(cafka_fetch *fetch, struct consumer_partition *p,
         fetch->reader->plain = NULL;
 }
 
+/* Hand it out, unless it is below the position; of INT64_MAX no position behind can be said. */
+static inline bool hand_out_plain(cafka_fetch *fetch, const struct record_view *record,
+                                  cafka_record_view *out)
+{
+    struct consumer_partition *p = fetch->reader->chunk->partition;
+    if (__builtin_expect(record->offset < p->app.position || record->offset == INT64_MAX, 0))
+        return false;
+    hand_out(fetch, p, record, out);
+    return true;
+}
+
+static __attribute__((noinline)) bool next_not_quick(cafka_fetch *fetch, cafka_record_view *out)
+{
+    struct record_view record;
+    return !record_iter_next(&fetch->reader->records, &record, NULL) &&
+           hand_out_plain(fetch, &record, out);
+}
+
 /*
  * Nearly every record: one more of a batch that is open, and nobody wants to see it before. False:
  * take the other way. A record that is there but below the position is passed over by this.
  */
-static inline bool next_plain(cafka_fetch *fetch, cafka_record_view *out)
+static inline __attribute__((always_inline)) bool next_plain(cafka_fetch *fetch,
+                                                             cafka_record_view *out)
 {
     struct fetch_reader *reader = fetch->reader;
-    struct record_view record;
-    if (reader->plain != fetch || record_iter_next(&reader->records, &record, NULL))
+    struct record_view record; /* never in memory: all of it is inline */
+    if (__builtin_expect(reader->plain != fetch, 0))
         return false;
-    struct consumer_partition *p = reader->chunk->partition;
-    if (record.offset < p->app.position || record.offset == INT64_MAX)
-        return false;
-    hand_out(fetch, p, &record, out);
-    return true;
+    if (__builtin_expect(!record_iter_next_quick(&reader->records, &record), 0))
+        return next_not_quick(fetch, out);
+    return hand_out_plain(fetch, &record, out);
 }
 
 /* The batch can't be read on, or has no more records (CAFKA_OK: look for the next one). */
@@ -336,20 +361,26 @@ static void keep_late_error(cafka_fetch *fetch, const cafka_record_view *where,
         *fetch->late = (struct late_error){*where, *error};
 }
 
-int cafka_fetch_next(cafka_fetch *fetch, cafka_record_view *out, cafka_error *err)
+static __attribute__((noinline)) int next_after_all(cafka_fetch *fetch, cafka_record_view *out,
+                                                    cafka_error *err)
 {
-    error_clear(err);
     if (!fetch)
         return CAFKA_END;
     if (!out)
         return error_set(err, CAFKA_ERR_ARGUMENT, "a record needs a place to go to");
-    if (next_plain(fetch, out))
-        return CAFKA_OK;
     if (fetch->late)
         return take_late_error(fetch, out, err);
     if (fetch->reader->hooks.plugins)
         reader_hooks_begin(&fetch->reader->hooks);
     return next_record(fetch, NULL, out, err);
+}
+
+int cafka_fetch_next(cafka_fetch *fetch, cafka_record_view *out, cafka_error *err)
+{
+    error_clear(err);
+    if (__builtin_expect(fetch && out && next_plain(fetch, out), 1))
+        return CAFKA_OK;
+    return next_after_all(fetch, out, err);
 }
 
 int cafka_fetch_next_batch(cafka_fetch *fetch, cafka_record_view *out, size_t room, size_t *count,

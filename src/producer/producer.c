@@ -155,7 +155,7 @@ static int take_failure(cafka_producer *producer, cafka_error *err)
 
 int cafka_producer_flush(cafka_producer *producer, int64_t timeout_ms, cafka_error *err)
 {
-    producer_clear(err);
+    error_clear(err);
     if (!producer || timeout_ms < -1)
         return error_set(err, CAFKA_ERR_ARGUMENT,
                          "flush needs a producer, and a timeout of -1 or more");
@@ -198,7 +198,7 @@ static int64_t purge_time(const struct client *client, int64_t *deadline)
 
 int cafka_producer_close(cafka_producer *producer, int64_t timeout_ms, cafka_error *err)
 {
-    producer_clear(err);
+    error_clear(err);
     if (!producer || timeout_ms < -1)
         return error_set(err, CAFKA_ERR_ARGUMENT,
                          "close needs a producer, and a timeout of -1 or more");

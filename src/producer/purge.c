@@ -42,7 +42,7 @@ static int post(cafka_producer *producer, unsigned what, cafka_error *err)
 int cafka_producer_purge(cafka_producer *producer, unsigned what, cafka_error *err)
 {
     const unsigned known = CAFKA_PURGE_QUEUED | CAFKA_PURGE_IN_FLIGHT;
-    producer_clear(err);
+    error_clear(err);
     if (!producer || !what || (what & ~known))
         return error_set(err, CAFKA_ERR_ARGUMENT,
                          "purging needs a producer, and CAFKA_PURGE_QUEUED, _IN_FLIGHT or both");
@@ -55,6 +55,6 @@ int cafka_producer_purge(cafka_producer *producer, unsigned what, cafka_error *e
     rc = client_run(&producer->client, purge, &call, err);
     if (rc != CAFKA_ERR_CLOSED)
         return rc;
-    producer_clear(err); /* closed meanwhile: nothing is left */
+    error_clear(err); /* closed meanwhile: nothing is left */
     return CAFKA_OK;
 }

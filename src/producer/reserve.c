@@ -49,7 +49,7 @@ static int prepare(cafka_producer *producer, const cafka_record *record, struct 
 int cafka_producer_reserve(cafka_producer *producer, const cafka_record *record,
                            cafka_reservation **out, void **value, cafka_error *err)
 {
-    producer_clear(err);
+    error_clear(err);
     if (!producer || !record || !out || !value)
         return error_set(err, CAFKA_ERR_ARGUMENT,
                          "reserving needs a producer, a record, and places to go to");
@@ -146,7 +146,7 @@ static int commit_plugged(cafka_producer *producer, const cafka_record *record, 
 int cafka_producer_commit(cafka_producer *producer, cafka_reservation *reservation,
                           size_t value_size, cafka_error *err)
 {
-    producer_clear(err);
+    error_clear(err);
     if (!producer || !reservation || reservation->producer != producer)
         return error_set(err, CAFKA_ERR_ARGUMENT,
                          "committing needs a producer and a reservation of its own");

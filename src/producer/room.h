@@ -50,16 +50,6 @@ struct cafka_producer {
     cafka_error trouble;  /* why a broker could not be reached last, for messages of timeouts */
 };
 
-/* Clear an error at the beginning of a call; a path per record cannot pay for all of the message. */
-static inline void producer_clear(cafka_error *err)
-{
-    if (err) {
-        err->code = CAFKA_OK;
-        err->flags = 0;
-        err->message[0] = 0;
-    }
-}
-
 /* The error that stops every call: fatal, closed or forked. Any thread. */
 int producer_usable(cafka_producer *producer, cafka_error *err);
 

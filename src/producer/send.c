@@ -105,7 +105,7 @@ int send_any(cafka_producer *producer, const cafka_record *r, struct patience *p
 
 int cafka_producer_send(cafka_producer *producer, const cafka_record *record, cafka_error *err)
 {
-    producer_clear(err);
+    error_clear(err);
     if (__builtin_expect(!producer || !record, 0))
         return send_no_argument(err);
     struct patience patience = {0};
@@ -114,7 +114,7 @@ int cafka_producer_send(cafka_producer *producer, const cafka_record *record, ca
 
 int cafka_producer_try_send(cafka_producer *producer, const cafka_record *record, cafka_error *err)
 {
-    producer_clear(err);
+    error_clear(err);
     if (__builtin_expect(!producer || !record, 0))
         return send_no_argument(err);
     struct patience patience = {.never = true};

@@ -64,7 +64,7 @@ static bool takes_runs(const cafka_producer *producer)
 int cafka_producer_send_many(cafka_producer *producer, const cafka_record *records, size_t count,
                              size_t *accepted, cafka_error *err)
 {
-    producer_clear(err);
+    error_clear(err);
     if (accepted)
         *accepted = 0;
     if (!producer || (!records && count))

@@ -70,7 +70,7 @@ int cafka_producer_send_wait(cafka_producer *producer, const cafka_record *recor
     cafka_error own = {0};
     cafka_delivery_report report;
     bool taken = false;
-    producer_clear(err);
+    error_clear(err);
     if (!producer || !record)
         return send_no_argument(err);
     int rc = client_may_wait(&producer->client, NULL);

@@ -9,7 +9,7 @@
 int cafka_producer_topic(cafka_producer *producer, const char *name, cafka_topic **out,
                          cafka_error *err)
 {
-    producer_clear(err);
+    error_clear(err);
     if (!producer || !name || !out)
         return error_set(err, CAFKA_ERR_ARGUMENT,
                          "a topic needs a producer, a name, and a place to go to");
@@ -25,7 +25,7 @@ const char *cafka_topic_name(const cafka_topic *topic)
 int cafka_producer_partitions(cafka_producer *producer, const char *name, int64_t timeout_ms,
                               int32_t *count, cafka_error *err)
 {
-    producer_clear(err);
+    error_clear(err);
     if (!producer || !name || !count || timeout_ms < -1)
         return error_set(err, CAFKA_ERR_ARGUMENT,
                          "counting partitions needs a producer, a topic and a place to go to");
@@ -55,7 +55,7 @@ int cafka_topic_has_leader(const cafka_topic *topic, int32_t partition)
 int cafka_producer_partition_for(cafka_producer *producer, const cafka_record *record,
                                  int32_t *partition, cafka_error *err)
 {
-    producer_clear(err);
+    error_clear(err);
     if (!producer || !record || !partition)
         return error_set(err, CAFKA_ERR_ARGUMENT,
                          "choosing a partition needs a producer, a record and a place to go to");

@@ -1,10 +1,12 @@
 /*
- * record.c - reading records; see record.h. Writing is inline there.
+ * record.c - reading records; see record.h. Writing is inline there, and what most records are in
+ * quick_record.h.
  */
 #include "record/record.h"
 
 #include "record/batch.h"
 #include "record/legacy.h"
+#include "record/quick_record.h"
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -84,6 +86,7 @@ void record_iter_init(struct record_iter *it, struct bytes records, int64_t base
         .count = count,
         .magic = BATCH_MAGIC,
     };
+    record_iter_allow_quick(it);
 }
 
 static int bad_record(const struct record_iter *it, cafka_error *err, const char *what)
@@ -93,77 +96,8 @@ static int bad_record(const struct record_iter *it, cafka_error *err, const char
                      it->count, (long long)it->base_offset, what);
 }
 
-static inline void fill_view(struct record_iter *it, struct record_view *out,
-                             int64_t timestamp_delta, int32_t offset_delta, const uint8_t *end)
-{
-    out->offset = (int64_t)((uint64_t)it->base_offset + (uint64_t)(int64_t)offset_delta);
-    out->timestamp = it->appended
-                         ? it->append_time
-                         : (int64_t)((uint64_t)it->base_timestamp + (uint64_t)timestamp_delta);
-    out->index = it->index++;
-    it->at = end;
-}
-
-/* A number of one byte or two, not checked against the end; false if it has more. */
-static inline bool get_short(const uint8_t **p, uint32_t *out)
-{
-    uint32_t n = *(*p)++;
-    if (n & 0x80) {
-        uint32_t second = *(*p)++;
-        if (UNLIKELY(second & 0x80))
-            return false;
-        n = (n & 0x7f) | second << 7;
-    }
-    *out = n;
-    return true;
-}
-
-/* As many bytes as `n`, zigzag, says; only -1 is null here. False if they pass the end. */
-static inline bool take_short(const uint8_t **p, const uint8_t *end, uint32_t n, struct bytes *out)
-{
-    if (n == 1) {
-        *out = (struct bytes){NULL, 0};
-        return true;
-    }
-    if (UNLIKELY((n & 1) || (ptrdiff_t)(n >> 1) > end - *p))
-        return false;
-    *out = (struct bytes){*p, n >> 1};
-    *p += n >> 1;
-    return true;
-}
-
-enum { ROOM_OF_SHORT_NUMBERS = 16 }; /* five numbers of two bytes and the attributes */
-
-/*
- * The record that nearly all are: every number has one byte or two, and there are no headers.
- * False if it is not such a one, or not a right one; then nothing has been written.
- */
-static inline bool next_short(struct record_iter *it, struct record_view *out)
-{
-    const uint8_t *p = it->at;
-    uint32_t length, timestamp, offset, size;
-    struct bytes key, value;
-    if (it->end - p < ROOM_OF_SHORT_NUMBERS || !get_short(&p, &length) || (length & 1) ||
-        (ptrdiff_t)(length >> 1) > it->end - p)
-        return false;
-    const uint8_t *end = p + (length >> 1);
-    p++;
-    if (!get_short(&p, &timestamp) || !get_short(&p, &offset) || !get_short(&p, &size) ||
-        !take_short(&p, end, size, &key))
-        return false;
-    if (end - p < 3 || !get_short(&p, &size) || !take_short(&p, end, size, &value))
-        return false;
-    if (end - p != 1 || *p || (it->index + 1 == it->count && end != it->end))
-        return false;
-    out->key = key;
-    out->value = value;
-    out->headers = (struct bytes){end, 0};
-    out->header_count = 0;
-    fill_view(it, out, unzigzag32(timestamp), unzigzag32(offset), end);
-    return true;
-}
-
-static int next_any(struct record_iter *it, struct record_view *out, cafka_error *err)
+static __attribute__((noinline)) int next_any(struct record_iter *it, struct record_view *out,
+                                              cafka_error *err)
 {
     int32_t length;
     const uint8_t *p = get_varint(it->at, it->end, &length);
@@ -200,7 +134,7 @@ static int next_any(struct record_iter *it, struct record_view *out, cafka_error
     out->value = value;
     out->headers = (struct bytes){headers, (size_t)(end - headers)};
     out->header_count = header_count;
-    fill_view(it, out, timestamp_delta, offset_delta, end);
+    record_iter_place(it, out, timestamp_delta, offset_delta, end);
     return CAFKA_OK;
 }
 
@@ -210,5 +144,5 @@ int record_iter_next(struct record_iter *it, struct record_view *out, cafka_erro
         return legacy_iter_next(it, out, err);
     if (it->index >= it->count)
         return CAFKA_END;
-    return LIKELY(next_short(it, out)) ? CAFKA_OK : next_any(it, out, err);
+    return LIKELY(record_iter_next_quick(it, out)) ? CAFKA_OK : next_any(it, out, err);
 }

@@ -165,6 +165,8 @@ struct record_iter {
     int32_t count;       /* records that the header promises; -1: until the bytes end */
     int8_t magic;
     bool appended;
+    int32_t quick_count;      /* records of an index below this, and that begin … */
+    const uint8_t *quick_end; /* … no further than here, may be tried in quick_record.h; NULL: none */
 };
 
 /* Over the plain record bytes of a v2 batch with these header fields. */
@@ -179,6 +181,19 @@ void record_iter_init(struct record_iter *it, struct bytes records, int64_t base
  *         CAFKA_ERR_CORRUPT   an inner message's CRC or size is wrong
  */
 int record_iter_next(struct record_iter *it, struct record_view *out, cafka_error *err);
+
+/* Where the record is in its partition; the next one begins at `end`. */
+static inline void record_iter_place(struct record_iter *it, struct record_view *out,
+                                     int64_t timestamp_delta, int32_t offset_delta,
+                                     const uint8_t *end)
+{
+    out->offset = (int64_t)((uint64_t)it->base_offset + (uint64_t)(int64_t)offset_delta);
+    out->timestamp = it->appended
+                         ? it->append_time
+                         : (int64_t)((uint64_t)it->base_timestamp + (uint64_t)timestamp_delta);
+    out->index = it->index++;
+    it->at = end;
+}
 
 /* The headers of one record, in order. */
 struct header_iter {

@@ -140,12 +140,3 @@ void error_suffix(cafka_error *err, const char *format, ...)
     if (size < 0 || (size_t)size >= room)
         err->message[used] = '\0';
 }
-
-void error_clear(cafka_error *err)
-{
-    if (!err)
-        return;
-    err->code = CAFKA_OK;
-    err->flags = 0;
-    err->message[0] = '\0';
-}

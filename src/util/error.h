@@ -29,7 +29,14 @@ void error_suffix(cafka_error *err, const char *format, ...) __attribute__((form
 int error_errno(cafka_error *err, int code, int errno_value, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-void error_clear(cafka_error *err);
+static inline void error_clear(cafka_error *err) /* takes NULL */
+{
+    if (!err)
+        return;
+    err->code = CAFKA_OK;
+    err->flags = 0;
+    err->message[0] = '\0';
+}
 
 /* Default flags of a code. */
 unsigned error_flags(int code);

@@ -396,6 +396,82 @@ static void random_bytes_never_make_the_iterator_stray(void **state)
     buffer_fini(&b);
 }
 
+/* --- the quick way of quick_record.h --- */
+
+static void assert_same_reading(struct bytes records, int64_t base, int32_t count, bool appended)
+{
+    struct record_iter quick, careful;
+    struct record_view a, b;
+    int rc;
+    record_iter_init(&quick, records, base, 1000, count);
+    quick.appended = appended;
+    quick.append_time = 77;
+    careful = quick;
+    careful.quick_count = 0;
+    do {
+        memset(&a, 0, sizeof a);
+        memset(&b, 0, sizeof b);
+        rc = record_iter_next(&careful, &b, NULL);
+        assert_int_equal(record_iter_next(&quick, &a, NULL), rc);
+        assert_memory_equal(&a, &b, sizeof a);
+        assert_ptr_equal(quick.at, careful.at);
+        assert_int_equal(quick.index, careful.index);
+    } while (!rc);
+}
+
+/* A record of each kind: numbers of one byte to four, key and value null, empty and long. */
+static size_t put_all_kinds(uint8_t *records, const uint8_t *noise, int32_t *count)
+{
+    static const int32_t numbers[] = {0, -1, 63, 64, 8191, 8192, 1048575, 1048576};
+    const struct bytes fields[] = {null, bytes_of(noise, 0), bytes_of(noise, 1),
+                                   bytes_of(noise, 63), bytes_of(noise, 100)};
+    uint8_t *p = records;
+    *count = 0;
+    for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++)
+        for (size_t f = 0; f < 25; f++, ++*count) {
+            struct bytes key = fields[f % 5], value = fields[f / 5];
+            int64_t timestamp = numbers[(n + f) % 8];
+            size_t body = record_body_size(timestamp, numbers[n], key, value, 0, 0);
+            p = record_put(p, body, timestamp, numbers[n], key, value, 0);
+        }
+    return (size_t)(p - records);
+}
+
+static void quick_way_reads_what_the_careful_one_does(void **state)
+{
+    (void)state;
+    static uint8_t noise[100], records[1 << 16];
+    int32_t count;
+    size_t size = put_all_kinds(records, noise, &count);
+    assert_same_reading(bytes_of(records, size), 5, count, false);
+    assert_same_reading(bytes_of(records, size), INT64_MAX - 9000, count, true);
+    assert_same_reading(bytes_of(records, size), 5, count - 1, false); /* bytes follow the last */
+    assert_same_reading(bytes_of(records, size), 5, count + 1, false);
+}
+
+static void quick_way_refuses_what_the_careful_one_does(void **state)
+{
+    (void)state;
+    static const uint8_t flips[] = {0x01, 0x02, 0x7f, 0x80, 0x81, 0xff};
+    static uint8_t noise[100], records[1 << 16];
+    int32_t count;
+    size_t size = put_all_kinds(records, noise, &count);
+    enum { FROM_RECORDS = 600 }; /* and more, so that the end is anywhere in a record */
+    for (size_t at = 0; at < FROM_RECORDS; at++) {
+        uint8_t *copy = malloc(FROM_RECORDS + at); /* no byte more, for the sanitizer to see */
+        assert_non_null(copy);
+        for (size_t i = 0; i < sizeof flips; i++) {
+            memcpy(copy, records + size - FROM_RECORDS - at, FROM_RECORDS + at);
+            copy[at] ^= flips[i];
+            assert_same_reading(bytes_of(copy, FROM_RECORDS + at), 5, count, false);
+            memcpy(copy, records, FROM_RECORDS + at);
+            copy[at] ^= flips[i];
+            assert_same_reading(bytes_of(copy, FROM_RECORDS + at), 5, count, false);
+        }
+        free(copy);
+    }
+}
+
 static void count_is_never_trusted(void **state)
 {
     (void)state;
@@ -569,6 +645,8 @@ int main(void)
         cmocka_unit_test(any_changed_bit_is_noticed),
         cmocka_unit_test(records_cut_anywhere_are_refused_without_reading_on),
         cmocka_unit_test(random_bytes_never_make_the_iterator_stray),
+        cmocka_unit_test(quick_way_reads_what_the_careful_one_does),
+        cmocka_unit_test(quick_way_refuses_what_the_careful_one_does),
         cmocka_unit_test(count_is_never_trusted),
         cmocka_unit_test(validation_finds_times_and_missing_keys),
         cmocka_unit_test(validation_says_which_record_is_wrong),
