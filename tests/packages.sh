@@ -31,6 +31,7 @@ py:lz4 python3-lz4
 py:snappy python3-snappy
 py:zstandard python3-zstandard
 curl curl
+strace strace
 uv.h libuv1-dev
 javac default-jdk-headless
 mvn maven

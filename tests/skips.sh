@@ -6,6 +6,7 @@
 # anything. WHEN is `always`, or a state of this machine in which the skip is honest:
 #   no-shared   the golden data is not beside the source tree
 #   no-java     no java command
+#   no-ptrace   strace may not trace here, as in some containers
 #   no-jars     Apache Kafka's jars are not here and cannot be fetched
 #   no:NAME     the command NAME is not installed
 #   no-pc:NAME  pkg-config knows no module NAME
@@ -22,6 +23,7 @@ holds() {
     always) true ;;
     short) [ -z "${FULL:-}" ] ;;
     no-shared) [ ! -d "$shared/golden" ] ;;
+    no-ptrace) ! strace -o /dev/null true 2>/dev/null ;;
     no-java) ! command -v java >/dev/null 2>&1 ;;
     no-jars) ! have_kafka_jars ;;
     no-pc:*) ! pkg-config --exists "${1#no-pc:}" 2>/dev/null ;;
