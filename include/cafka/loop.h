@@ -11,6 +11,10 @@
  * The thread that called cafka_loop_run() last owns an external loop until that thread ends. A
  * waiting call (flush, poll, close …) made on it runs the loop; made on another thread, it waits for
  * the owner to run it. A loop that nobody owns is run by whoever waits.
+ *
+ * Callbacks of a client on such a loop, of either kind, wait for cafka_dispatch() unless its configuration
+ * says callback.dispatch=loop: one application's function must not hold up the others. A flush does not
+ * run them; a close does.
  */
 #ifndef CAFKA_LOOP_H
 #define CAFKA_LOOP_H

@@ -152,6 +152,7 @@ int cafka_producer_commit(cafka_producer *producer, cafka_reservation *reservati
                          "committing needs a producer and a reservation of its own");
     struct block *block = reservation->block;
     cafka_record record = reservation->record; /* the block's beginning is about to be a batch */
+    reservation->producer = NULL;              /* it is over */
     const uint8_t *value = record.value;
     size_t most = reservation->most;
     struct patience patience = {0};
@@ -170,6 +171,8 @@ int cafka_producer_commit(cafka_producer *producer, cafka_reservation *reservati
 
 void cafka_producer_abandon(cafka_producer *producer, cafka_reservation *reservation)
 {
-    if (producer && reservation)
-        let_go(producer, reservation->block);
+    if (!producer || !reservation || reservation->producer != producer)
+        return;
+    reservation->producer = NULL;
+    let_go(producer, reservation->block);
 }
