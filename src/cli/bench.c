@@ -17,6 +17,7 @@
 #include <cafka/producer.h>
 
 #include "cli/cli.h"
+#include "cli/closer.h"
 #include "cli/options.h"
 
 enum { LOOKUP_MS = 30000, CLOSE_MS = 10000 };
@@ -155,7 +156,7 @@ static bool send_all(struct bench_job *job, cafka_producer *producer, cafka_erro
         rc = cafka_producer_send(producer, &record, err);
     }
     free(value);
-    return !rc;
+    return !rc || (stop_asked && rc == CAFKA_ERR_CLOSED); /* what there is by then is told */
 }
 
 static bool bench_produce(struct bench_job *job, cafka_error *err)
@@ -165,6 +166,10 @@ static bool bench_produce(struct bench_job *job, cafka_error *err)
     cafka_config_on_delivery(job->config, delivered, job);
     if (cafka_producer_new(&producer, job->config, err))
         return false;
+    if (!closer_begin(producer)) {
+        cafka_producer_free(producer);
+        return false;
+    }
     bool good = !cafka_producer_partitions(producer, job->topic, LOOKUP_MS, &partitions, err);
     begin(job);
     good = good && send_all(job, producer, err);
@@ -175,8 +180,9 @@ static bool bench_produce(struct bench_job *job, cafka_error *err)
     if (good)
         print_result(job, done);
     cafka_producer_close(producer, CLOSE_MS, NULL);
+    closer_end();
     cafka_producer_free(producer);
-    return good && !atomic_load(&job->failed);
+    return good && !atomic_load(&job->failed) && !stop_asked;
 }
 
 /* --- consume --- */
@@ -203,9 +209,12 @@ static bool receive_all(struct bench_job *job, cafka_consumer *consumer, int64_t
     while (*received < job->records && !stop_asked) {
         cafka_fetch *fetch;
         cafka_record_view record;
-        if (cafka_consumer_poll(consumer, 1000, &fetch, err))
+        int rc = cafka_consumer_poll(consumer, 1000, &fetch, err);
+        if (rc == CAFKA_ERR_WAKEUP && stop_asked)
+            break;
+        if (rc)
             return false;
-        int rc = CAFKA_END;
+        rc = CAFKA_END;
         while (*received < job->records && !(rc = cafka_fetch_next(fetch, &record, err))) {
             job->bytes += record.value_size;
             ++*received;
@@ -217,17 +226,27 @@ static bool receive_all(struct bench_job *job, cafka_consumer *consumer, int64_t
     return true;
 }
 
+static cafka_consumer *consumer_to_wake;
+
+static void wake_consumer(void)
+{
+    cafka_consumer_wakeup(consumer_to_wake);
+}
+
 static bool bench_consume(struct bench_job *job, cafka_error *err)
 {
     cafka_consumer *consumer;
     int64_t received = 0;
     if (cafka_consumer_new(&consumer, job->config, err))
         return false;
+    consumer_to_wake = consumer;
+    catch_stop_signals(wake_consumer);
     begin(job);
     bool good = assign_all(job, consumer, err) && receive_all(job, consumer, &received, err);
     if (good)
         print_result(job, received);
     cafka_consumer_close(consumer, CLOSE_MS, NULL);
+    catch_stop_signals(NULL);
     cafka_consumer_free(consumer);
     return good && received == job->records;
 }
@@ -243,9 +262,10 @@ static int run(struct bench_job *job)
         complain("no memory for %" PRId64 " latencies", job->records);
         return 1;
     }
-    catch_stop_signals(NULL);
     bool good = produce ? bench_produce(job, &err) : bench_consume(job, &err);
-    if (!good && err.code)
+    if (stop_asked)
+        complain("interrupted");
+    else if (!good && err.code)
         complain_error("bench", &err);
     free(job->latencies_us);
     return good ? 0 : err.code == CAFKA_ERR_CONFIG ? EXIT_USAGE : 1;

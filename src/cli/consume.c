@@ -226,6 +226,12 @@ static bool assign(struct consume_job *job, cafka_error *err)
     return true;
 }
 
+/* Begun behind the end: auto.offset.reset is still to say where to go on, or that it is an error. */
+static bool beyond_end(const struct consume_job *job, const cafka_position *end, int64_t position)
+{
+    return job->start == START_OFFSET && position == job->start_value && position > end->offset;
+}
+
 /* Has every partition come to where it ended at the start? */
 static bool at_end(struct consume_job *job)
 {
@@ -238,7 +244,7 @@ static bool at_end(struct consume_job *job)
         if (rc && rc != CAFKA_ERR_TIMEOUT && rc != CAFKA_ERR_WAKEUP) {
             complain_error("consume", &err);
             leave_out(job, i);
-        } else if (rc || position < end->offset) {
+        } else if (rc || position < end->offset || beyond_end(job, end, position)) {
             return false;
         }
     }

@@ -22,7 +22,7 @@ bool format_check(const char *format)
             return false;
         }
         if (!strchr(known, c[1])) {
-            complain("-f: %c%c stands for nothing (cafka consume --help tells more)", c[0], c[1]);
+            complain("-f: %c%c stands for nothing", c[0], c[1]);
             return false;
         }
         c++;

@@ -13,9 +13,10 @@
 #include <cafka/producer.h>
 
 #include "cli/cli.h"
+#include "cli/closer.h"
 #include "cli/options.h"
 
-enum { HEADERS_MAX = 64, CLOSE_AFTER_STOP_MS = 5000, ERRORS_SHOWN = 5 };
+enum { HEADERS_MAX = 64, ERRORS_SHOWN = 5 };
 
 struct produce_job {
     cafka_config *config;
@@ -129,8 +130,9 @@ static bool send_line(struct produce_job *job, const char *line, size_t size)
         record.flags = CAFKA_RECORD_PARTITION;
     }
     if (cafka_producer_send(job->producer, &record, &err)) {
-        complain("line %" PRIu64 ": %s (%s)", job->sent + 1, err.message,
-                 cafka_error_name(err.code));
+        if (!(stop_asked && err.code == CAFKA_ERR_CLOSED)) /* the closer was there */
+            complain("line %" PRIu64 ": %s (%s)", job->sent + 1, err.message,
+                     cafka_error_name(err.code));
         return false;
     }
     job->sent++;
@@ -173,6 +175,7 @@ static bool finish(struct produce_job *job)
 {
     cafka_error err = {0};
     int rc = cafka_producer_close(job->producer, stop_asked ? CLOSE_AFTER_STOP_MS : -1, &err);
+    closer_end();
     uint64_t done = atomic_load(&job->delivered);
     progress_end(&job->progress);
     if (stop_asked || done != job->sent)
@@ -198,10 +201,12 @@ static int run(struct produce_job *job)
             fclose(in);
         return err.code == CAFKA_ERR_CONFIG ? EXIT_USAGE : 1;
     }
-    catch_stop_signals(NULL);
     progress_begin(&job->progress);
-    bool good = send_lines(job, in);
-    good = finish(job) && good;
+    bool good = closer_begin(job->producer);
+    if (good) {
+        good = send_lines(job, in);
+        good = finish(job) && good;
+    }
     cafka_producer_free(job->producer);
     if (in != stdin)
         fclose(in);

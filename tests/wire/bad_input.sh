@@ -93,6 +93,12 @@ refused 1 "$at(magic|version|format|corrupt)" 20 cafka consume -b "$servers" -t 
 cat "$WORK/whole" >"$file"
 [ "$(cafka consume -b "$servers" -t damaged -o beginning -e | wc -l)" = 3 ] || fail "the file as it was"
 
+# An offset that is not there yet, though with -e nothing is to be waited for.
+beyond=(-b "$servers" -t damaged -o 99999 -e)
+refused 1 'damaged-0 at offset 99999: .*OFFSET_OUT_OF_RANGE' 20 cafka consume "${beyond[@]}" -X auto.offset.reset=none
+[ "$(cafka consume "${beyond[@]}" -X auto.offset.reset=earliest | wc -l)" = 3 ] || fail "reset to the beginning"
+[ "$(cafka consume "${beyond[@]}" | wc -l)" = 0 ] || fail "reset to the end"
+
 # One damaged partition does not keep the others back: it is told once, left out, and read again from
 # behind the damage by whoever asks for that.
 for partition in 0 1; do

@@ -91,4 +91,40 @@ ready_for_it "cafka consume"
 kill -INT "$started"
 ended 1 "cafka consume without a broker"
 grep -q 'interrupted: 0 records received' "$WORK/said" || fail "cafka consume said $(cat "$WORK/said")"
+
+# produce and bench, before a broker was found: no send holds them until max.block.ms.
+nobody=127.0.0.1:$(free_ports 1)
+soon() { # STATUS WHAT: it ends long before max.block.ms and LOOKUP_MS would let it
+    local began=$SECONDS
+    ended "$1" "$2"
+    [ $((SECONDS - began)) -le 10 ] || fail "$2: it took $((SECONDS - began)) s"
+}
+echo "a line" >"$WORK/line"
+interruptible cafka produce -b "$nobody" -t read "$WORK/line" 2>"$WORK/said" &
+started=$!
+pids+=("$started")
+ready_for_it "cafka produce"
+kill -INT "$started"
+soon 1 "cafka produce without a broker"
+[ "$(cat "$WORK/said")" = "cafka: interrupted: 0 records read, 0 acknowledged, 0 not" ] || fail "it said $(cat "$WORK/said")"
+for mode in produce consume; do
+    interruptible cafka bench $mode -b "$nobody" -t read -n 10 2>"$WORK/said" &
+    started=$!
+    pids+=("$started")
+    ready_for_it "cafka bench $mode"
+    kill -INT "$started"
+    soon 1 "cafka bench $mode without a broker"
+    [ "$(cat "$WORK/said")" = "cafka: interrupted" ] || fail "it said $(cat "$WORK/said")"
+done
+
+# produce, whose input is over, while its brokers do not answer: the wait for the rest ends, too.
+kill -STOP "$broker"
+interruptible cafka produce -b "$servers" -t stuck -X max.block.ms=600000 "$WORK/line" 2>"$WORK/said" &
+started=$!
+pids+=("$started")
+ready_for_it "cafka produce"
+kill -INT "$started"
+soon 1 "cafka produce with its brokers stopped"
+kill -CONT "$broker"
+grep -q 'interrupted: ' "$WORK/said" || fail "cafka produce said $(cat "$WORK/said")"
 stop_broker
