@@ -69,7 +69,7 @@ static void open_silent_cluster(struct scene *s, const char *api)
         fail_msg("no cluster: %s", err.message);
 }
 
-/* Then every record was told of, though the loop may have been kept from running until the close was over. */
+/* Then every record was told of, also by a loop that got no turn before the close was over. */
 static void free_producer(struct scene *s)
 {
     cafka_producer_free(s->producer);
