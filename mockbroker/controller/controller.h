@@ -9,7 +9,8 @@
  *
  * Owner:   the cluster.
  * Thread:  the cluster's loop.
- * Reading: controller_commit(); the operations are in topic_ops.c and config_ops.c.
+ * Reading: controller_commit(); the operations are in topic_ops.c, topic_delete.c
+ *          and config_ops.c.
  */
 #ifndef CAFKA_MOCKBROKER_CONTROLLER_H
 #define CAFKA_MOCKBROKER_CONTROLLER_H
@@ -103,6 +104,9 @@ int controller_delete_topics(struct controller *controller, const struct delete_
 int controller_create_partitions(struct controller *controller,
                                  const struct create_partitions_request *in, struct arena *arena,
                                  struct create_partitions_response *out, cafka_error *err);
+
+/* Text of a refusal that outlives the error struct; empty without memory. */
+struct str controller_keep(struct arena *arena, const char *text);
 
 /* An error of ours, not a refusal that the client is told as a code. */
 static inline bool is_local_error(int code)
