@@ -2,8 +2,8 @@
  * backoff.h - how long to wait before the next attempt: doubled each time, with jitter (KIP-580).
  *
  * min(max, first × 2^attempt) × a random factor from 0.8 to 1.2, never above max. If max is not
- * above first, it is first, always. Any setting is taken: more than a century counts as one. One call a wait: the result is kept by the caller, not drawn
- * again each time somebody asks.
+ * above first, it is first, always. Any setting is taken: more than a century counts as one. One
+ * call a wait: the result is kept by the caller, not drawn again each time somebody asks.
  */
 #ifndef CAFKA_CONN_BACKOFF_H
 #define CAFKA_CONN_BACKOFF_H
