@@ -205,7 +205,9 @@ CAFKA_API int cafka_producer_purge(cafka_producer *producer, unsigned what, cafk
 /*
  * Stop taking records, deliver what was taken, and stop. What is not delivered when the time is
  * over fails with CAFKA_ERR_PURGED, or CAFKA_UNKNOWN_OUTCOME among the flags if it was sent
- * already; every record is reported before this returns. -1 waits as long as delivery takes.
+ * already; -1 waits as long as delivery takes. Every record is reported before this returns, unless
+ * it returns CAFKA_ERR_TIMEOUT because the loop had no time left for all of them: then the rest is
+ * reported right after it, and before cafka_producer_free() returns.
  * A second close joins the first, and one with a shorter time shortens it.
  *
  * Returns within timeout_ms whatever brokers and callbacks do (the last tenth of it, at most 100 ms,
