@@ -37,7 +37,10 @@ CAFKA_API void cafka_loop_free(cafka_loop *loop);
 
 /* External mode: readable when cafka_loop_run() has something to do; -1 where the world has no descriptors. */
 CAFKA_API int cafka_loop_fd(cafka_loop *loop);
-/* External mode: ms until cafka_loop_run() should be called even if nothing is readable; -1: for ever. */
+/*
+ * External mode: ms until cafka_loop_run() should be called even if nothing is readable; -1: for ever.
+ * Any thread; a few ms while another one runs the loop. Does not block.
+ */
 CAFKA_API int64_t cafka_loop_timeout_ms(cafka_loop *loop);
 /*
  * External mode: run what is due; waits at most max_ms for something to happen (0: not, -1: as

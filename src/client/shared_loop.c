@@ -252,7 +252,18 @@ int cafka_loop_fd(cafka_loop *loop)
 
 int64_t cafka_loop_timeout_ms(cafka_loop *loop)
 {
-    return loop ? loop_timeout_ms(loop->loop) : -1;
+    enum {
+        LOOK_AGAIN_MS = 10
+    }; /* another thread runs it now: what will be due when it has is not known */
+    if (!loop)
+        return -1;
+    if (loop_mode(loop->loop) != LOOP_EXTERNAL)
+        return -1; /* its own thread sees to it */
+    if (atomic_exchange(&loop->running, true))
+        return loop_is_current(loop->loop) ? 0 : LOOK_AGAIN_MS;
+    int64_t ms = loop_timeout_ms(loop->loop);
+    atomic_store(&loop->running, false);
+    return ms;
 }
 
 int cafka_loop_run(cafka_loop *loop, int64_t max_ms, cafka_error *err)

@@ -520,7 +520,9 @@ static void a_child_process_cannot_use_the_client_of_its_parent(void **state)
                     client_wait(&r.client, event, CAFKA_NEVER, NULL) == CAFKA_ERR_FORKED &&
                     cafka_dispatch(client_public(&r.client), -1) == CAFKA_ERR_FORKED;
         client_fini(&r.client);
-        _exit(good ? 0 : 1);
+        /* Ends as another program: what a child keeps of its parent's client is no leak. */
+        execlp(good ? "true" : "false", "end", (char *)NULL);
+        _exit(2);
     }
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
