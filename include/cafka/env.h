@@ -188,6 +188,8 @@ struct cafka_env {
      * sockets that were put into it. The parent's go on.
      */
     void (*poller_abandon)(const cafka_env *env, int poller);
+    /* A descriptor that is readable while the event is signalled, for an application's poll; -1: none. */
+    int (*event_fd)(const cafka_env *env, int event);
 };
 
 /* The real world. Never NULL, never freed. */

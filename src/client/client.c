@@ -466,7 +466,7 @@ int client_dispatch(struct client *client)
 int cafka_client_fd(const cafka_client *public_client)
 {
     const struct client *client = (const struct client *)public_client;
-    return client && !client->env->simulated ? client->dispatch_event : -1;
+    return client ? env_event_fd(client->env, client->dispatch_event) : -1;
 }
 
 int cafka_dispatch(cafka_client *public_client, int64_t timeout_ms)

@@ -23,6 +23,11 @@ int env_dial(const cafka_env *env, const cafka_address *to, const cafka_dial_opt
     return env->dial(env, to);
 }
 
+int env_event_fd(const cafka_env *env, int event)
+{
+    return ENV_HAS(env, event_fd) ? env->event_fd(env, event) : -1;
+}
+
 int env_wait_either(const cafka_env *env, int event, int other, int64_t deadline)
 {
     enum { LOOK_MS = 100 };

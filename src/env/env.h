@@ -27,6 +27,7 @@ static inline int64_t env_wall_ms(const cafka_env *env)
 
 /* env->dial_with(), or dial() in a world that has no buffers. */
 int env_dial(const cafka_env *env, const cafka_address *to, const cafka_dial_options *options);
+int env_event_fd(const cafka_env *env, int event); /* -1: this world has none */
 /* env->event_wait_either(), or looking at `other` ten times a second. */
 int env_wait_either(const cafka_env *env, int event, int other, int64_t deadline);
 

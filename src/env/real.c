@@ -135,6 +135,7 @@ static const cafka_env real_env = {
     .dial_with = real_dial_with,
     .event_wait_either = real_event_wait_either,
     .poller_abandon = real_poller_abandon,
+    .event_fd = real_event_fd,
 };
 
 const cafka_env *cafka_env_real(void)

@@ -29,6 +29,7 @@ void real_event_close(const cafka_env *env, int event);
 void real_event_signal(const cafka_env *env, int event);
 int real_event_wait(const cafka_env *env, int event, int64_t deadline);
 int real_event_clear(const cafka_env *env, int event);
+int real_event_fd(const cafka_env *env, int event);
 int real_event_wait_either(const cafka_env *env, int event, int other, int64_t deadline);
 
 /* real_fork.c */

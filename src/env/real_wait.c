@@ -547,6 +547,13 @@ int real_event_wait_either(const cafka_env *env, int event, int other, int64_t d
     }
 }
 
+int real_event_fd(const cafka_env *env, int event)
+{
+    (void)env;
+    struct signal_fd *s = object_of(event);
+    return s ? s->read : -1;
+}
+
 int real_event_clear(const cafka_env *env, int event)
 {
     (void)env;

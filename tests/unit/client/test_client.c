@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -118,6 +119,12 @@ static void an_error_is_reported_once_for_each_cause(void **state)
     assert_null(f->event.topic);
 }
 
+static bool is_readable(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    return fd >= 0 && poll(&one, 1, 0) == 1;
+}
+
 static void queued_callbacks_run_in_dispatch(void **state)
 {
     struct client_fixture *f = *state;
@@ -126,8 +133,9 @@ static void queued_callbacks_run_in_dispatch(void **state)
     fixture_set(f, "callback.dispatch", "queue");
     fixture_start(f);
     cafka_client *client = client_public(&f->client);
-    if (!f->world.sim)
-        assert_true(cafka_client_fd(client) >= 0);
+    int fd = cafka_client_fd(client);
+    assert_true(f->world.sim ? fd == -1 : fd > STDERR_FILENO);
+    assert_false(is_readable(fd));
     assert_int_equal(cafka_dispatch(client, 0), 0);
     assert_int_equal(cafka_dispatch(client, 20), 0);
     error_set(&error, CAFKA_ERR_STATE, "something");
@@ -135,7 +143,9 @@ static void queued_callbacks_run_in_dispatch(void **state)
     told = 0;
     client_report(&f->client, &told, &error, NULL, -1, -1);
     assert_int_equal(f->events, 0);
+    assert_true(f->world.sim || is_readable(fd));
     assert_int_equal(cafka_dispatch(client, -1), 2);
+    assert_false(is_readable(fd));
     assert_int_equal(f->events, 2);
     assert_int_equal(cafka_dispatch(client, 0), 0);
     assert_int_equal(cafka_dispatch(NULL, 0), CAFKA_ERR_ARGUMENT);
