@@ -55,7 +55,8 @@ static void begin_topic(topic_part *topic, const struct consumer_topic *of, part
 static void fill_partition(partition_part *part, const struct consumer_partition *p, int version)
 {
     const struct metadata_partition *known =
-        metadata_partition(p->loop.topic->metadata, p->partition);
+        metadata_partition(p->loop.topic->metadata, /* NOLINT: a member of a session has a topic */
+                           p->partition);
     fetch_request_fetch_partition_init(part);
     part->partition = p->partition;
     part->current_leader_epoch = known ? known->leader_epoch : -1;

@@ -312,7 +312,7 @@ static void finish_append(struct accumulator *a, struct partition *p, size_t lim
     }
     outcome->batch = p->open;
     outcome->index = p->count - 1;
-    outcome->created_ms = p->open->created_ms;
+    outcome->created_ms = p->open->created_ms; /* NOLINT: what was appended lies in an open batch */
 }
 
 /* Put into the open batch, past batch.size if need be. 0: no room. */

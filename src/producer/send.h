@@ -83,8 +83,10 @@ static inline int send_find_topic(cafka_producer *producer, const cafka_record *
         *out = r->topic_handle;
         return CAFKA_OK;
     }
-    if (!r->topic)
-        return send_bad_record(r, err);
+    if (!r->topic) {
+        (void)send_bad_record(r, err); /* never CAFKA_OK, which the analyzer can't know */
+        return CAFKA_ERR_ARGUMENT;
+    }
     *out = topics_find(&producer->topics, r->topic);
     return *out ? CAFKA_OK : topics_get(producer, r->topic, out, err);
 }
