@@ -164,7 +164,7 @@ static void headers_and_keys_stand_around_the_value(void **state)
         assert_int_equal(cafka_producer_reserve(f->producer, &record, &place.reservation, &value,
                                                 &err),
                          0);
-        place.value = value;
+        place.value = memset(value, 0x76, 5000);
         assert_int_equal(commit(f, place, i % 2 ? 5000 : 4, &err), 0);
     }
     flush(f);
