@@ -15,7 +15,8 @@ struct cafka_loop {
     unsigned fork_generation;
 
     /* external mode */
-    atomic_bool running;         /* a thread is in a turn */
+    pthread_mutex_t mu;          /* guards running, and looking at the loop while it does not run */
+    bool running;                /* a thread is in a turn */
     _Atomic(const void *) owner; /* the mark of the thread it belongs to; NULL: of none */
     atomic_int waiting;          /* threads that would run it, if they were let */
     int idle_event;              /* nobody runs it or owns it: one of them may; -1: none made */
@@ -121,10 +122,16 @@ struct loop *shared_loop_net(const cafka_loop *shared)
 
 static int turn(cafka_loop *shared, int64_t max_ms, cafka_error *err)
 {
-    if (atomic_exchange(&shared->running, true))
+    pthread_mutex_lock(&shared->mu);
+    bool taken = shared->running;
+    shared->running = true;
+    pthread_mutex_unlock(&shared->mu);
+    if (taken)
         return error_set(err, CAFKA_ERR_CONCURRENT, "another thread runs this loop now");
     int rc = loop_run(shared->loop, max_ms, err);
-    atomic_store(&shared->running, false);
+    pthread_mutex_lock(&shared->mu);
+    shared->running = false;
+    pthread_mutex_unlock(&shared->mu);
     return rc;
 }
 
@@ -199,6 +206,7 @@ static void free_shared(cafka_loop *shared)
         env->event_close(env, shared->idle_event);
     }
     loop_unref(shared->loop);
+    pthread_mutex_destroy(&shared->mu);
     mem_free(shared);
 }
 
@@ -213,6 +221,7 @@ int cafka_loop_new_in(cafka_loop **out, const cafka_env *env, unsigned mode, caf
         return error_set(err, CAFKA_ERR_MEMORY, "no memory for a loop");
     shared->fork_generation = fork_generation();
     shared->idle_event = -1;
+    pthread_mutex_init(&shared->mu, NULL); /* never fails with default attributes */
     int rc = loop_new(&shared->loop, env,
                       mode == CAFKA_LOOP_EXTERNAL ? LOOP_EXTERNAL : LOOP_BACKGROUND, err);
     if (!rc && mode == CAFKA_LOOP_EXTERNAL)
@@ -257,12 +266,11 @@ int64_t cafka_loop_timeout_ms(cafka_loop *loop)
     }; /* another thread runs it now: what will be due when it has is not known */
     if (!loop)
         return -1;
-    if (loop_mode(loop->loop) != LOOP_EXTERNAL)
-        return -1; /* its own thread sees to it */
-    if (atomic_exchange(&loop->running, true))
-        return loop_is_current(loop->loop) ? 0 : LOOK_AGAIN_MS;
-    int64_t ms = loop_timeout_ms(loop->loop);
-    atomic_store(&loop->running, false);
+    if (loop_mode(loop->loop) != LOOP_EXTERNAL || loop->fork_generation != fork_generation())
+        return -1; /* its own thread, or the parent process, sees to it */
+    pthread_mutex_lock(&loop->mu);
+    int64_t ms = loop->running ? LOOK_AGAIN_MS : loop_timeout_ms(loop->loop);
+    pthread_mutex_unlock(&loop->mu);
     return ms;
 }
 

@@ -128,7 +128,7 @@ static void run_slices(struct loop *loop)
     }
 }
 
-/* One that a ring sets for now or before rings in the next turn. */
+/* An alarm that a ring sets rings in the next turn at the earliest. */
 static void ring_alarms(struct loop *loop)
 {
     struct list todo;
