@@ -180,8 +180,30 @@ static int move(struct request_context *ctx, struct str path, struct str topic, 
     return target.error;
 }
 
+/*
+ * Room for `more` partitions. It doubles, since a request may name one topic a hundred thousand times
+ * and the arena gives nothing back before its end.
+ */
+static bool grow(struct request_context *ctx, moved_topic *to, int32_t *room, int32_t more)
+{
+    size_t had = (size_t)to->partitions_count, want = had + (size_t)more;
+    if (want <= (size_t)*room)
+        return true;
+    size_t capacity = want < 2 * had ? 2 * had : want;
+    void *parts =
+        capacity > INT32_MAX ? NULL : request_calloc(ctx, capacity, sizeof *to->partitions);
+    if (!parts)
+        return false;
+    if (had)
+        memcpy(parts, to->partitions, had * sizeof *to->partitions);
+    to->partitions = parts;
+    *room = (int32_t)capacity;
+    return true;
+}
+
+/* `rooms`: for each topic of the answer, how many partitions it has room for. */
 static bool move_topic(struct request_context *ctx, struct str path, struct str topic,
-                       const int32_t *indexes, int32_t count, struct places *places,
+                       const int32_t *indexes, int32_t count, struct places *places, int32_t *rooms,
                        struct alter_replica_log_dirs_response *out)
 {
     size_t next = (size_t)out->results_count, place = place_topic(places, topic, next);
@@ -192,15 +214,8 @@ static bool move_topic(struct request_context *ctx, struct str path, struct str 
         out->results_count++;
         to->topic_name = topic;
     }
-    if (!count)
-        return true;
-    int32_t had = to->partitions_count;
-    void *parts = request_calloc(ctx, (size_t)(had + count), sizeof *to->partitions);
-    if (!parts)
+    if (count > 0 && !grow(ctx, to, &rooms[place], count))
         return false;
-    if (had)
-        memcpy(parts, to->partitions, (size_t)had * sizeof *to->partitions);
-    to->partitions = parts;
     for (int32_t i = 0; i < count; i++) {
         size_t fresh = (size_t)to->partitions_count;
         size_t known = place_partition(places, topic, indexes[i], fresh);
@@ -223,12 +238,13 @@ void api_alter_replica_log_dirs(struct request_context *ctx)
     for (int32_t d = 0; d < in->dirs_count; d++)
         topics += (size_t)in->dirs[d].topics_count;
     out.results = request_calloc(ctx, topics + 1, sizeof *out.results);
-    bool good = out.results;
+    int32_t *rooms = request_calloc(ctx, topics + 1, sizeof *rooms);
+    bool good = out.results && rooms;
     for (int32_t d = 0; good && d < in->dirs_count; d++)
         for (int32_t t = 0; good && t < in->dirs[d].topics_count; t++)
             good = move_topic(ctx, in->dirs[d].path, in->dirs[d].topics[t].name,
                               in->dirs[d].topics[t].partitions,
-                              in->dirs[d].topics[t].partitions_count, &places, &out);
+                              in->dirs[d].topics[t].partitions_count, &places, rooms, &out);
     places_fini(&places);
     if (good)
         request_respond(ctx, &out);

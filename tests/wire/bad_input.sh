@@ -131,3 +131,11 @@ for kind in cut flip; do
     kill -KILL "$started"
     wait "$started" 2>/dev/null || true
 done
+
+# A request that names one topic very often costs a broker memory in proportion to its size.
+start_broker named --topic named:1
+answer=$("$PYTHON" tests/wire/many_names.py "$servers" named 30000) || fail "a request with many names"
+[ "$answer" -gt 180000 ] || fail "$answer bytes answer 30000 names"
+peak=$(awk '$1 == "VmHWM:" { print $2 }' "/proc/$broker/status")
+[ "$peak" -lt 65536 ] || fail "a request of 400 KB took $peak KB"
+stop_broker

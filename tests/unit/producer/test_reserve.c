@@ -362,6 +362,7 @@ static void every_failing_allocation_costs_a_reservation_at_most(void **state)
         mem_fail_after(k, 0);
         int rc = cafka_producer_reserve(f->producer, &record, &r, &value, &err);
         if (!rc) {
+            memset(value, 0x5a, 40000);
             store_be32(value, (uint32_t)f->next);
             rc = cafka_producer_commit(f->producer, r, 40000, &err);
             f->next += !rc;
