@@ -84,6 +84,19 @@ broker_cpu_ns() {
     cat /proc/"$broker"/task/*/schedstat | awk '{sum += $1} END {printf "%.0f\n", sum}'
 }
 
+# A machine that has just been started gives a page several times slower when it is touched for the
+# first time; that would be paid by whoever runs first. So what the brokers will write to is touched
+# before, and each topic gives its pages to the next.
+touch_memory() {
+    head -c 1G /dev/zero >"$work/touched" || true
+    rm -f "$work/touched"
+}
+drop_topic() {
+    "$programs/cafka" topics delete -b "$servers" "$1" >/dev/null
+    local end=$((SECONDS + 10))
+    while compgen -G "$work/data/*/$1-*" >/dev/null && [ $SECONDS -lt $end ]; do sleep 0.05; done
+}
+
 # --- one run ---
 
 # client cafka|peer ARGUMENT…: its bench line, with the broker's CPU per record
@@ -146,6 +159,7 @@ compare() { # SIZE CODEC COUNT
                     >>"$work/run.peer.produce"
                 client peer consume -t "$topic" -n "$count" >>"$work/run.peer.consume"
             fi
+            drop_topic "$topic"
         done
         "$work/raw_tcp" $((count * size)) >>"$work/run.tcp"
     done
@@ -173,6 +187,7 @@ run_start() {
 }
 
 run_records() {
+    touch_memory
     compare 100 none "$records"
     compare 100 lz4 "$records"
     compare 100 zstd "$records"
@@ -260,7 +275,8 @@ run_idle() {
 for part in start records latency allocations copies idle; do
     [ -z "$only" ] || [ "$only" = $part ] || continue
     case $part in records | latency | allocations)
-        [ -n "$broker" ] || start --data-dir "$work/data" --set num.partitions=1 --set auto.create.topics.enable=true ;;
+        [ -n "$broker" ] || start --data-dir "$work/data" --set num.partitions=1 --set auto.create.topics.enable=true \
+            --set log.segment.delete.delay.ms=0 ;;
     esac
     run_$part
 done
