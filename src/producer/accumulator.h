@@ -57,7 +57,6 @@ struct partition {
     bool ready : 1;      /* something may leave now */
     bool due : 1;        /* linger.ms is over, or it does not matter: do not hold back */
     bool used : 1;       /* had a batch, ever */
-    bool leaderless : 1; /* in the sender's list of that name */
 
     /* fixed */
     struct cafka_topic *topic;
@@ -67,7 +66,7 @@ struct partition {
     struct list queue;     /* closed batches, in order; a retry is at its front */
     struct list in_flight; /* batches on the wire, and expired ones whose answer is not there yet */
     struct sequences sequences;
-    struct list sender_link;           /* in a broker's `ready`, or in the leaderless list */
+    struct list sender_link;           /* in a broker's `ready` */
     struct list active_link;           /* while it has any batch */
     struct sender_broker *wire_broker; /* where the batches on the wire went */
     int64_t retry_at_ms;               /* 0: not backing off */

@@ -86,7 +86,6 @@ void sender_leave_lists(struct partition *p)
 {
     list_remove(&p->sender_link);
     p->ready = false;
-    p->leaderless = false;
 }
 
 static bool has_batches(const struct partition *p)
@@ -111,14 +110,13 @@ void sender_route(struct sender *sender, struct partition *p)
         sender_refresh(sender, p);
 }
 
-/* Something to send and nobody to send it to: have metadata look for the leader. */
+/*
+ * Something to send and nobody to send it to: have metadata look for the leader, and again with
+ * its next answer, as long as nobody leads.
+ */
 static void look_for_leader(struct sender *sender, struct partition *p)
 {
-    if (p->leaderless)
-        return;
     sender_leave_lists(p);
-    p->leaderless = true;
-    list_push_back(&sender->leaderless, &p->sender_link);
     metadata_refresh(sender->producer->client.metadata);
 }
 
@@ -278,7 +276,6 @@ int sender_init(struct sender *sender, cafka_producer *producer, cafka_error *er
                               .pressure_task.run = relieve,
                               .identity = {-1, -1}};
     list_init(&sender->brokers);
-    list_init(&sender->leaderless);
     list_init(&sender->active);
     list_init(&sender->idle_calls);
     list_init(&sender->calls);

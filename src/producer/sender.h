@@ -64,7 +64,6 @@ struct sender {
     struct loop_task task; /* takes what was handed over */
     atomic_bool posted;
     struct list brokers;
-    struct list leaderless; /* partitions that have something but no leader */
     struct list active;     /* partitions that have any batch */
     struct list idle_calls, calls;
     atomic_int requests_in_flight; /* any thread reads it */

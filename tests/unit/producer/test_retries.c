@@ -140,6 +140,48 @@ static void batches_follow_their_leader(void **state)
     }
 }
 
+/* Not at metadata.max.age.ms, but as soon as somebody does, be it the second time. */
+static void who_leads_is_asked_until_somebody_does(void **state)
+{
+    struct producer_fixture *f = *state;
+    set(f, "linger.ms", "0");
+    start(f);
+    send_records(f, 1);
+    flush(f);
+    for (int i = 0; i < 3; i++) {
+        first_topic(f)->leader[0] = -1;
+        first_topic(f)->epoch[0]++;
+        send_records(f, 1);
+        sim_advance_ms(f->sim, 20000);
+        assert_int_equal(f->delivered, 1 + i);
+        first_topic(f)->leader[0] = 2;
+        sim_advance_ms(f->sim, 1500);
+        assert_int_equal(f->delivered, 2 + i);
+    }
+    all_there_once_in_order(f);
+}
+
+static void a_partition_that_vanished_is_asked_for_until_it_is_back(void **state)
+{
+    struct producer_fixture *f = *state;
+    set(f, "linger.ms", "0");
+    first_topic(f)->partitions = 2;
+    first_topic(f)->leader[1] = 2;
+    start(f);
+    cafka_error err;
+    assert_int_equal(try_record(f, 1, 100, &err), 0);
+    flush(f);
+    for (int i = 0; i < 3; i++) {
+        first_topic(f)->partitions = 1; /* the broker refuses, metadata confirms it */
+        assert_int_equal(try_record(f, 1, 100, &err), 0);
+        sim_advance_ms(f->sim, 20000);
+        assert_int_equal(f->delivered, 1 + i);
+        first_topic(f)->partitions = 2;
+        sim_advance_ms(f->sim, 1500);
+        assert_int_equal(f->delivered, 2 + i);
+    }
+}
+
 static void broken_connections_and_restarts_are_survived(void **state)
 {
     struct producer_fixture *f = *state;
@@ -644,6 +686,8 @@ int main(void)
         cmocka_unit_test(a_refused_batch_keeps_its_place),
         cmocka_unit_test(a_batch_written_in_spite_of_an_error_is_not_doubled),
         cmocka_unit_test(batches_follow_their_leader),
+        WORLD_TEST(who_leads_is_asked_until_somebody_does),
+        WORLD_TEST(a_partition_that_vanished_is_asked_for_until_it_is_back),
         WORLD_TEST(broken_connections_and_restarts_are_survived),
         WORLD_TEST(order_is_kept_with_workers_that_compress),
         WORLD_TEST(one_in_flight_keeps_order_without_idempotence),
