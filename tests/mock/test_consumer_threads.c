@@ -156,6 +156,29 @@ static void every_call_of_a_second_thread_is_refused_and_changes_nothing(void **
     assert_int_equal(count, 4);
 }
 
+static void *poll_once(void *arg)
+{
+    struct poller *p = arg;
+    cafka_fetch *fetch = NULL;
+    atomic_store(&p->result, cafka_consumer_poll(p->consumer, 0, &fetch, NULL));
+    return NULL;
+}
+
+/* A call that is refused for that has left, so whoever comes next is told the same. */
+static void closed_consumer_says_so_to_every_thread(void **state)
+{
+    struct scene *s = *state;
+    assert_int_equal(cafka_consumer_close(s->consumer, 10000, NULL), CAFKA_OK);
+    assert_int_equal(cafka_consumer_seek(s->consumer, "orders", 0, 0, NULL), CAFKA_ERR_CLOSED);
+    for (int i = 0; i < 2; i++) {
+        struct poller poller = {s->consumer, 1};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, poll_once, &poller), 0);
+        pthread_join(thread, NULL);
+        assert_int_equal(atomic_load(&poller.result), CAFKA_ERR_CLOSED);
+    }
+}
+
 enum { WAKEUPS = 300 };
 
 /* Each of them ends one wait: before it, in it, or on its way there; there is no third answer. */
@@ -390,6 +413,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(second_thread_is_refused_and_wakeup_ends_the_wait),
         TEST(every_call_of_a_second_thread_is_refused_and_changes_nothing),
+        TEST(closed_consumer_says_so_to_every_thread),
         TEST(wakeup_is_never_lost),
         TEST(wakeup_works_in_a_signal_handler),
         TEST(signal_ends_the_poll_that_it_interrupts),

@@ -62,7 +62,8 @@ struct consumer_fixture {
     bool hint;         /* with NOT_LEADER_OR_FOLLOWER: who leads */
     int64_t diverging; /* end offset, told once; -1: none */
     int16_t list_error;
-    int64_t epoch_end; /* OffsetForLeaderEpoch: -2: the end of the log */
+    bool list_leaves_out; /* broker 1 answers ListOffsets without the partition */
+    int64_t epoch_end;    /* OffsetForLeaderEpoch: -2: the end of the log */
     int32_t end_epoch;
 
     /* what was seen */
@@ -222,9 +223,11 @@ static bool serve_fetch(struct consumer_fixture *f, struct script_broker *broker
     return true;
 }
 
-static bool serve_list(struct consumer_fixture *f, int version, struct bytes body,
+static bool serve_list(struct consumer_fixture *f, int32_t broker, int version, struct bytes body,
                        struct arena *arena, struct list_offsets_response *r)
 {
+    if (f->list_leaves_out && broker == 1)
+        return true;
     struct list_offsets_request request;
     assert_int_equal(message_decode(&list_offsets_request_message, version, body, arena, &request,
                                     NULL, NULL),
@@ -264,7 +267,7 @@ static bool serve(struct script_broker *broker, const struct request_head *head,
     if (head->api_key == API_FETCH)
         return serve_fetch(f, broker, head->api_version, body, arena, response);
     if (head->api_key == API_LIST_OFFSETS)
-        return serve_list(f, head->api_version, body, arena, response);
+        return serve_list(f, broker->id, head->api_version, body, arena, response);
     if (head->api_key == API_OFFSET_FOR_LEADER_EPOCH)
         return serve_epoch(f, arena, response);
     return true;

@@ -107,6 +107,19 @@ static void start_that_is_not_found_for_long_is_told_once(void **state)
     expect(f, 0, 5);
 }
 
+/* Whoever was asked says nothing of the partition: metadata is asked again who leads it. */
+static void start_is_looked_up_where_the_leader_went(void **state)
+{
+    struct consumer_fixture *f = *state;
+    append(f, 5, 0);
+    f->list_leaves_out = true;
+    start(f, CAFKA_OFFSET_BEGINNING);
+    poll_for(f, 500);
+    orders(f)->leader[0] = 2;
+    orders(f)->epoch[0] = 1;
+    expect(f, 0, 5);
+}
+
 static void paused_partition_is_no_stall(void **state)
 {
     struct consumer_fixture *f = *state;
@@ -302,6 +315,7 @@ int main(void)
         CONSUMER_TEST(error_that_stays_is_told_once_and_ends_when_it_passes),
         CONSUMER_TEST(partition_without_a_leader_for_long_is_told_once),
         CONSUMER_TEST(start_that_is_not_found_for_long_is_told_once),
+        CONSUMER_TEST(start_is_looked_up_where_the_leader_went),
         CONSUMER_TEST(paused_partition_is_no_stall),
         CONSUMER_TEST(epoch_of_the_last_record_goes_with_each_fetch),
         CONSUMER_TEST(diverging_epoch_in_an_answer_is_a_truncation),

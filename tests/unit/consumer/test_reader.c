@@ -214,6 +214,28 @@ static void corrupt_batch_that_says_it_lies_below_the_position_is_told(void **st
     cafka_fetch_free(fetch);
 }
 
+/* The base offset is outside of the CRC; the other is wrong though the CRC is right. */
+static void batch_of_impossible_offsets_is_corrupt(void **state)
+{
+    struct scene *s = *state;
+    for (int wrong = 0; wrong < 3; wrong++) {
+        struct buffer bytes = {0};
+        cafka_record_view view;
+        const uint8_t record[] = {0x0c, 0, 0, 0, 1, 1, 0};
+        struct batch_header h;
+        batch_header_init(&h);
+        h.base_offset = wrong == 0 ? -5 : wrong == 1 ? 0 : INT64_MAX - 3;
+        h.last_offset_delta = wrong == 1 ? -1 : 3;
+        h.record_count = 1;
+        assert_int_equal(batch_wrap(&h, bytes_of(record, sizeof record), &bytes, NULL), CAFKA_OK);
+        assert_int_equal(arrive(s, &bytes, 0, NULL), CAFKA_ERR_CORRUPT);
+        cafka_fetch *fetch = poll_once(s, 500);
+        assert_int_equal(cafka_fetch_next(fetch, &view, NULL), CAFKA_ERR_CORRUPT);
+        assert_int_equal(s->p->app.position, 0);
+        cafka_fetch_free(fetch);
+    }
+}
+
 /* The CRC is right, so the broker wrote it so: a record whose length leads out of the batch. */
 static void record_that_breaks_the_format_is_an_error(void **state)
 {
@@ -344,6 +366,7 @@ int main(void)
         TEST(aborted_data_is_dropped_with_read_committed),
         TEST(corrupt_batch_is_an_error_and_the_position_stays),
         TEST(corrupt_batch_that_says_it_lies_below_the_position_is_told),
+        TEST(batch_of_impossible_offsets_is_corrupt),
         TEST(record_that_breaks_the_format_is_an_error),
         TEST(bomb_is_refused_at_the_limit),
         TEST(fetch_outlives_its_consumer),

@@ -149,6 +149,41 @@ static void a_partition_that_does_not_move_is_left_alone(void **state)
     assert_true(to_others >= f->next - before - 10); /* what stuck to it at first */
 }
 
+/* How many of 2000 records without a key go to partition 0, whose broker answers slowly. */
+static int count_to_slow(const char *adaptive)
+{
+    struct producer_fixture *f = open_world(1, 4);
+    set(f, "partitioner.adaptive.partitioning.enable", adaptive);
+    set(f, "batch.size", "500");
+    set(f, "linger.ms", "0");
+    for (int i = 0; i < 4; i++)
+        lead(f, i, i ? 1 : 2);
+    f->slow_broker = 2;
+    start(f);
+    for (int i = 0; i < 40; i++) /* each is used, so that there are statistics */
+        assert_int_equal(try_record(f, i % 4, 100, NULL), 0);
+    flush(f);
+    int before = count_in(f, 0);
+    for (int i = 0; i < 2000; i++) {
+        assert_int_equal(try_record(f, -1, 100, NULL), 0);
+        if (i % 10 == 0)
+            sim_advance_ms(f->sim, 5);
+    }
+    flush(f);
+    int count = count_in(f, 0) - before;
+    close_world(f);
+    return count;
+}
+
+/* KIP-794: the load decides, unless it is told not to. */
+static void a_slow_partition_gets_less_unless_told_otherwise(void **state)
+{
+    (void)state;
+    int even = count_to_slow("false");
+    assert_in_range(even, 300, 700);
+    assert_in_range(count_to_slow("true"), 1, even / 2);
+}
+
 /* --- the application's own --- */
 
 struct opinion {
@@ -376,6 +411,7 @@ int main(void)
         WORLD_TEST(librdkafkas_hash_is_taken_by_its_name),
         WORLD_TEST(keys_may_be_ignored),
         WORLD_TEST(a_partition_that_does_not_move_is_left_alone),
+        cmocka_unit_test(a_slow_partition_gets_less_unless_told_otherwise),
         WORLD_TEST(the_applications_partitioner_decides),
         WORLD_TEST(a_partition_that_cannot_be_is_an_error_of_send),
         WORLD_TEST(a_partitioner_may_leave_it_to_the_default),

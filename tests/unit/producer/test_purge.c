@@ -212,6 +212,45 @@ static void a_topic_in_steady_use_is_not_dropped(void **state)
     assert_int_equal(f->cluster.metadata_topics, 1);
 }
 
+/* Though nothing leaves for longer than metadata.max.idle.ms. */
+static void a_topic_that_records_wait_for_is_not_dropped(void **state)
+{
+    struct producer_fixture *f = *state;
+    set(f, "metadata.max.idle.ms", "5000");
+    set(f, "metadata.max.age.ms", "1000");
+    set(f, "linger.ms", "0");
+    start(f);
+    send_records(f, 1);
+    flush(f);
+    first_topic(f)->leader[0] = -1;
+    first_topic(f)->epoch[0]++;
+    send_records(f, 1);
+    sim_advance_ms(f->sim, 20000);
+    first_topic(f)->leader[0] = 3;
+    sim_advance_ms(f->sim, 2500);
+    assert_int_equal(f->delivered, 2);
+}
+
+/* Nor one whose first records wait for the end of linger.ms. */
+static void a_topic_whose_records_linger_is_not_dropped(void **state)
+{
+    struct producer_fixture *f = *state;
+    set(f, "metadata.max.idle.ms", "5000");
+    set(f, "metadata.max.age.ms", "1000");
+    set(f, "linger.ms", "4500");
+    start(f);
+    cafka_error err;
+    int32_t count;
+    assert_int_equal(cafka_producer_partitions(f->producer, "orders", 1000, &count, &err), 0);
+    sim_advance_ms(f->sim, 4000);
+    send_records(f, 1);
+    sim_advance_ms(f->sim, 4000);
+    assert_int_equal(f->delivered, 0);
+    assert_int_equal(f->cluster.metadata_topics, 1);
+    sim_advance_ms(f->sim, 1000);
+    assert_int_equal(f->delivered, 1);
+}
+
 /* --- what a producer says of itself --- */
 
 static cafka_producer_use look(struct producer_fixture *f)
@@ -302,6 +341,8 @@ int main(void)
         WORLD_TEST(wrong_words_and_closed_producers),
         WORLD_TEST(a_topic_that_is_not_used_is_asked_for_no_more),
         WORLD_TEST(a_topic_in_steady_use_is_not_dropped),
+        WORLD_TEST(a_topic_that_records_wait_for_is_not_dropped),
+        WORLD_TEST(a_topic_whose_records_linger_is_not_dropped),
         WORLD_TEST(the_stats_follow_the_records),
         WORLD_TEST(the_stats_end_at_nothing),
     };
