@@ -116,8 +116,32 @@ static bool assign_all(struct life *life, cafka_consumer *consumer)
                                         .partition = p,
                                         .flags = CAFKA_POSITION_OFFSET,
                                         .offset = CAFKA_OFFSET_BEGINNING};
-    return went_well(life, "assign", cafka_consumer_assign(consumer, positions, PARTITIONS, &err),
-                     &err);
+    if (!went_well(life, "assign", cafka_consumer_assign(consumer, positions, PARTITIONS, &err),
+                   &err))
+        return false;
+    int rc = cafka_consumer_pause(consumer, positions, PARTITIONS, &err);
+    if (!rc)
+        rc = cafka_consumer_resume(consumer, positions, PARTITIONS, &err);
+    if (rc && rc != CAFKA_ERR_MEMORY) /* what was assigned is there for every call */
+        fail_msg("allocation %lu: after assign, pause or resume gave %s", life->k, err.message);
+    return !rc;
+}
+
+/* Each entry has its answer, or says that there was no memory for one. */
+static void ask_where_they_begin(struct life *life, cafka_consumer *consumer)
+{
+    cafka_position positions[PARTITIONS];
+    cafka_error err = {0};
+    for (int p = 0; p < PARTITIONS; p++)
+        positions[p] = (cafka_position){.topic = "orders", .partition = p};
+    if (!went_well(life, "begin_offsets",
+                   cafka_consumer_begin_offsets(consumer, positions, PARTITIONS, PATIENCE_MS, &err),
+                   &err))
+        return;
+    for (int p = 0; p < PARTITIONS; p++)
+        if (positions[p].error ? positions[p].error != CAFKA_ERR_MEMORY : positions[p].offset != 0)
+            fail_msg("allocation %lu: orders-%d begins at %lld, %s", life->k, p,
+                     (long long)positions[p].offset, cafka_error_name(positions[p].error));
 }
 
 /* How often each record was read, until none comes any more for so long. */
@@ -160,6 +184,7 @@ static void consume(struct life *life, int64_t quiet_ms, int seen[RECORDS])
     cafka_config_free(config);
     if (!went_well(life, "consumer_new", rc, &err))
         return;
+    ask_where_they_begin(life, consumer);
     if (assign_all(life, consumer))
         read_all(life, consumer, quiet_ms, seen);
     (void)went_well(life, "consumer_close", cafka_consumer_close(consumer, PATIENCE_MS, &err), &err);

@@ -189,6 +189,21 @@ static void a_topic_that_is_not_used_is_asked_for_no_more(void **state)
     assert_int_equal(f->cluster.metadata_topics, 2);
 }
 
+static void a_topic_that_is_known_is_asked_for_by_age_alone(void **state)
+{
+    struct producer_fixture *f = *state;
+    set(f, "metadata.max.age.ms", "60000");
+    start(f);
+    send_records(f, 1);
+    flush(f);
+    int before = script_count(&f->cluster, API_METADATA);
+    for (int i = 0; i < 100; i++) {
+        send_records(f, 1);
+        sim_advance_ms(f->sim, 500);
+    }
+    assert_int_equal(script_count(&f->cluster, API_METADATA), before);
+}
+
 static void send_next(struct producer_fixture *f)
 {
     if (f->next < 3000)
@@ -340,6 +355,7 @@ int main(void)
         WORLD_TEST(a_callback_may_purge),
         WORLD_TEST(wrong_words_and_closed_producers),
         WORLD_TEST(a_topic_that_is_not_used_is_asked_for_no_more),
+        WORLD_TEST(a_topic_that_is_known_is_asked_for_by_age_alone),
         WORLD_TEST(a_topic_in_steady_use_is_not_dropped),
         WORLD_TEST(a_topic_that_records_wait_for_is_not_dropped),
         WORLD_TEST(a_topic_whose_records_linger_is_not_dropped),
