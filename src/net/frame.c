@@ -22,6 +22,7 @@ enum {
     LARGE = SCRATCH_SIZE, /* a frame of this size is read into itself, not through the scratch */
     HEAD_SIZE = 128,      /* read into the scratch when a large frame is expected */
     SCRATCHES_KEPT = 4,
+    KEEP_FROM = 3, /* a large class is kept from so many frames on that were asked for */
     BURST_BYTES = 2 * 1024 * 1024 /* read in one turn of the loop: less than a millisecond */
 };
 
@@ -39,6 +40,7 @@ struct frame_pool {
 
     pthread_mutex_t lock; /* guards what follows; a leaf */
     struct frame *kept[CLASSES];
+    uint8_t asked[CLASSES]; /* frames that were asked for, up to KEEP_FROM */
     size_t kept_bytes;
     struct spare *scratches;
     unsigned scratch_count;
@@ -99,6 +101,7 @@ static struct frame *take_kept(struct frame_pool *pool, int class)
         return NULL;
     pthread_mutex_lock(&pool->lock);
     struct frame *frame = pool->kept[class];
+    pool->asked[class] += pool->asked[class] < KEEP_FROM;
     if (frame) {
         pool->kept[class] = frame->next;
         pool->kept_bytes -= class_bytes(class);
@@ -123,6 +126,12 @@ static struct frame *evict_others_locked(struct frame_pool *pool, int class, str
     return unwanted;
 }
 
+/* A large frame that hardly ever comes, such as the metadata of many topics, is not worth its memory. */
+static bool is_wanted_again_locked(const struct frame_pool *pool, int class)
+{
+    return class_bytes(class) <= LARGE || pool->asked[class] == KEEP_FROM;
+}
+
 static void keep_or_free(struct frame_pool *pool, struct frame *frame)
 {
     size_t bytes = sizeof *frame + frame->capacity;
@@ -133,9 +142,10 @@ static void keep_or_free(struct frame_pool *pool, struct frame *frame)
         unwanted = frame;
     } else {
         pthread_mutex_lock(&pool->lock);
-        if (pool->kept_bytes + bytes > pool->keep_bytes)
+        bool wanted = is_wanted_again_locked(pool, class);
+        if (wanted && pool->kept_bytes + bytes > pool->keep_bytes)
             unwanted = evict_others_locked(pool, class, NULL);
-        if (pool->kept_bytes + bytes > pool->keep_bytes) {
+        if (!wanted || pool->kept_bytes + bytes > pool->keep_bytes) {
             frame->next = unwanted;
             unwanted = frame;
         } else {

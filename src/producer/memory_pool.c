@@ -5,6 +5,8 @@
 
 #include "util/alloc.h"
 
+#define LOOK_EVERY_NS INT64_C(10000000000)
+
 size_t block_charge(size_t capacity)
 {
     return sizeof(struct block) + capacity;
@@ -34,12 +36,45 @@ static int64_t charge_of(size_t capacity)
     return (int64_t)block_charge(capacity);
 }
 
-static void free_kept(struct memory_pool *pool)
+static struct block *take_kept(struct memory_pool *pool)
 {
     struct block *block = pool->kept;
     pool->kept = block->next;
     pool->kept_bytes -= charge_of(block->capacity);
-    mem_free(block);
+    if (pool->kept_bytes < pool->least_bytes)
+        pool->least_bytes = pool->kept_bytes;
+    return block;
+}
+
+static void free_kept(struct memory_pool *pool)
+{
+    mem_free(take_kept(pool));
+}
+
+/* Half of the blocks that nobody needed since the last look; to be freed by the caller. */
+static struct block *take_idle_locked(struct memory_pool *pool, int64_t now_ns)
+{
+    struct block *idle = NULL;
+    if (now_ns < pool->look_at_ns)
+        return NULL;
+    for (int64_t bytes = pool->least_bytes / 2; pool->kept && bytes > 0;) {
+        struct block *block = take_kept(pool);
+        bytes -= charge_of(block->capacity);
+        block->next = idle;
+        idle = block;
+    }
+    pool->least_bytes = pool->kept_bytes;
+    pool->look_at_ns = now_ns + LOOK_EVERY_NS;
+    return idle;
+}
+
+static void free_chain(struct block *chain)
+{
+    while (chain) {
+        struct block *block = chain;
+        chain = block->next;
+        mem_free(block);
+    }
 }
 
 void memory_pool_fini(struct memory_pool *pool)
@@ -59,10 +94,9 @@ void memory_pool_fini(struct memory_pool *pool)
 /* `charge` was taken from available already. NULL: no memory. */
 static struct block *get_block_locked(struct memory_pool *pool, size_t capacity)
 {
-    struct block *block = pool->kept;
-    if (capacity == pool->capacity && block) {
-        pool->kept = block->next;
-        pool->kept_bytes -= charge_of(block->capacity);
+    struct block *block;
+    if (capacity == pool->capacity && pool->kept) {
+        block = take_kept(pool);
     } else {
         /* What is kept is part of the budget too: let go of as much as the new block needs. */
         while (pool->kept && pool->kept_bytes > pool->available)
@@ -134,7 +168,9 @@ struct block *memory_pool_overdraw(struct memory_pool *pool, size_t capacity)
 void memory_pool_release(struct memory_pool *pool, struct block *chain)
 {
     struct block *spare = NULL;
+    int64_t now_ns = pool->env->now(pool->env);
     pthread_mutex_lock(&pool->mu);
+    struct block *idle = take_idle_locked(pool, now_ns);
     while (chain) {
         struct block *block = chain;
         chain = block->next;
@@ -150,11 +186,8 @@ void memory_pool_release(struct memory_pool *pool, struct block *chain)
     }
     grant_locked(pool);
     pthread_mutex_unlock(&pool->mu);
-    while (spare) {
-        struct block *block = spare;
-        spare = block->next;
-        mem_free(block);
-    }
+    free_chain(spare);
+    free_chain(idle);
 }
 
 /* --- waiting --- */

@@ -3,7 +3,8 @@
  *
  * Every block is charged whole, its head too, from the moment it is taken until it is released.
  * Blocks of the usual capacity are kept for reuse, the one used last first, so that steady work
- * maps no memory; a record too large for one gets a block of its own, which is not kept. When the
+ * maps no memory; half of what lay there unused for ten seconds is freed with the next release, so that
+ * the busiest moment does not stay. A record too large for one gets a block of its own, which is not kept. When the
  * budget is used up, threads wait in line: freed memory goes to the oldest, which may gather it
  * bit by bit, so that a large record cannot starve, and nobody overtakes.
  *
@@ -46,6 +47,8 @@ struct memory_pool {
     int64_t available; /* not charged; what is kept for reuse counts as available; may be overdrawn */
     struct block *kept;
     int64_t kept_bytes;
+    int64_t least_bytes;     /* that were kept at any time … */
+    int64_t look_at_ns;      /* … until now: when it is looked at again */
     struct list waiters;     /* the oldest first */
     int events[POOL_EVENTS]; /* of those who waited before, for the next ones */
     int event_count;

@@ -83,6 +83,26 @@ static void fire_growth(struct timer *timer)
     try_again_later(topic);
 }
 
+/* Up to this number, in one piece: each in one of its own would take more for malloc's heads. */
+static bool make_more(cafka_topic *topic, int32_t count)
+{
+    size_t n = (size_t)(count - topic->all_count);
+    struct partition_slab *slab = mem_alloc(sizeof *slab + n * sizeof slab->partitions[0]);
+    if (!slab)
+        return false;
+    slab->older = topic->slabs;
+    topic->slabs = slab;
+    for (size_t i = 0; i < n; i++) {
+        struct partition *p = &slab->partitions[i];
+        if (partition_init(p, topic, topic->all_count, NULL))
+            return false; /* what was made is used, and the rest made in a piece of its own */
+        p->limits = &topic->limits;
+        p->closing = topic->producer->sender.refusing;
+        topic->all[topic->all_count++] = p;
+    }
+    return true;
+}
+
 /* Partitions up to this number exist; false: no memory. */
 static bool make_partitions(cafka_topic *topic, int32_t count)
 {
@@ -100,17 +120,7 @@ static bool make_partitions(cafka_topic *topic, int32_t count)
         topic->ids = ids;
     if (!all || !queued || !ids)
         return false;
-    while (topic->all_count < count) {
-        struct partition *p = mem_alloc(sizeof *p);
-        if (!p || partition_init(p, topic, topic->all_count, NULL)) {
-            mem_free(p);
-            return false;
-        }
-        p->limits = &topic->limits;
-        p->closing = topic->producer->sender.refusing;
-        topic->all[topic->all_count++] = p;
-    }
-    return true;
+    return topic->all_count == count || make_more(topic, count);
 }
 
 static bool publish_set(cafka_topic *topic, int32_t count)

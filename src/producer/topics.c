@@ -82,11 +82,13 @@ static void topic_free(cafka_topic *topic)
 {
     if (!topic)
         return;
-    for (int32_t i = 0; i < topic->all_count; i++) {
+    for (int32_t i = 0; i < topic->all_count; i++)
         partition_fini(topic->all[i], &topic->producer->accumulator);
-        mem_free(topic->all[i]);
-    }
     mem_free(topic->all);
+    for (struct partition_slab *slab; (slab = topic->slabs);) {
+        topic->slabs = slab->older;
+        mem_free(slab);
+    }
     struct partition_set *set = atomic_load_explicit(&topic->set, memory_order_relaxed);
     while (set) {
         struct partition_set *older = set->older;

@@ -43,6 +43,12 @@ struct partition_set {
     struct partition *partitions[];
 };
 
+/* Where partitions lie, as many as were added at a time. */
+struct partition_slab {
+    struct partition_slab *older;
+    struct partition partitions[];
+};
+
 struct cafka_topic {
     cafka_producer *producer;
     char *name;
@@ -70,6 +76,7 @@ struct cafka_topic {
     struct metadata_topic *meta;
     struct partition **all; /* every partition there ever was; not fewer than in the set */
     int32_t all_count;
+    struct partition_slab *slabs;
     int64_t stats_at_ms;
     int32_t *queued; /* scratch of the statistics, with room for all_count */
     int32_t *ids;

@@ -211,12 +211,12 @@ static int read_and_count_copied(cafka_consumer *consumer, const char *value, in
 /*
  * What the application looks at is the memory that the socket was read into, once the client is warm.
  * Answers below 64 KiB are an exception, and so is the beginning of a large one that follows a small
- * one: many small ones are read with one call.
+ * one: many small ones are read with one call. After a seek there is one such beginning.
  */
 static void fetched_values_are_not_copied(void **state)
 {
     (void)state;
-    enum { RECORDS = 20000, AT_HEADS = 8 };
+    enum { RECORDS = 20000, AT_HEAD = 64 * 1024 / VALUE_SIZE };
     struct scene s;
     cafka_consumer *consumer;
     cafka_error err = {0};
@@ -229,13 +229,15 @@ static void fetched_values_are_not_copied(void **state)
     if (cafka_consumer_new(&consumer, s.config, &err) ||
         cafka_consumer_assign(consumer, &start, 1, &err))
         fail_msg("%s", err.message);
-    (void)read_and_count_copied(consumer, s.value, RECORDS); /* frames grow to what is needed */
-    if (cafka_consumer_seek(consumer, "records", 0, 0, &err))
-        fail_msg("%s", err.message);
+    for (int i = 0; i < 3; i++) { /* frames grow to what is needed, and are kept from the third on */
+        (void)read_and_count_copied(consumer, s.value, RECORDS);
+        if (cafka_consumer_seek(consumer, "records", 0, 0, &err))
+            fail_msg("%s", err.message);
+    }
     read_count = 0;
     int copied = read_and_count_copied(consumer, s.value, RECORDS);
     print_message("%d of %d records were copied\n", copied, RECORDS);
-    assert_in_range(copied, 0, AT_HEADS);
+    assert_in_range(copied, 0, AT_HEAD);
     cafka_consumer_free(consumer);
     end(&s);
 }

@@ -13,12 +13,23 @@
 
 enum { CAPACITY = 1024, BLOCKS = 4 };
 
+static int64_t now_s;
+
+static int64_t tell_time(const cafka_env *env)
+{
+    (void)env;
+    return now_s * 1000000000;
+}
+
 static int setup(void **state)
 {
     static struct memory_pool pool;
+    static cafka_env env;
     *state = &pool;
-    return memory_pool_init(&pool, cafka_env_real(), BLOCKS * block_charge(CAPACITY), CAPACITY,
-                            NULL);
+    now_s = 1000;
+    env = *cafka_env_real();
+    env.now = tell_time;
+    return memory_pool_init(&pool, &env, BLOCKS * block_charge(CAPACITY), CAPACITY, NULL);
 }
 
 static int teardown(void **state)
@@ -67,17 +78,46 @@ static void steady_work_allocates_nothing(void **state)
     assert_int_equal(mem_count(), 0);
 }
 
-/* Blocks kept for reuse must not add to the budget when a block of another size is wanted. */
-static void kept_blocks_make_way_for_a_large_one(void **state)
+static struct block *take_all(struct memory_pool *pool)
 {
-    struct memory_pool *pool = *state;
     struct block *chain = NULL;
     for (int i = 0; i < BLOCKS; i++) {
         struct block *block = take(pool, CAPACITY);
         block->next = chain;
         chain = block;
     }
-    memory_pool_release(pool, chain);
+    return chain;
+}
+
+/* Of three that lie there half go, of the two left one, and the one in use stays. */
+static void what_nobody_needs_for_long_is_given_back(void **state)
+{
+    struct memory_pool *pool = *state;
+    memory_pool_release(pool, take_all(pool));
+    static const int left[] = {4, 4, 2, 1, 1, 1};
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++, now_s += 11)
+        for (int use = 0; use < 3; use++) {
+            memory_pool_release(pool, take(pool, CAPACITY));
+            assert_int_equal(pool->kept_bytes, left[i] * (int64_t)block_charge(CAPACITY));
+        }
+    assert_int_equal(memory_pool_used(pool), 0);
+}
+
+static void what_is_needed_now_and_then_stays(void **state)
+{
+    struct memory_pool *pool = *state;
+    memory_pool_release(pool, take_all(pool));
+    mem_fail_after(0, 0);
+    for (int i = 0; i < 100; i++, now_s++)
+        memory_pool_release(pool, i % 9 ? take(pool, CAPACITY) : take_all(pool));
+    assert_int_equal(mem_count(), 0);
+}
+
+/* Blocks kept for reuse must not add to the budget when a block of another size is wanted. */
+static void kept_blocks_make_way_for_a_large_one(void **state)
+{
+    struct memory_pool *pool = *state;
+    memory_pool_release(pool, take_all(pool));
     assert_int_equal(pool->kept_bytes, BLOCKS * block_charge(CAPACITY));
 
     struct block *large = take(pool, 2 * CAPACITY);
@@ -186,6 +226,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(gives_no_more_than_the_budget, setup, teardown),
         cmocka_unit_test_setup_teardown(steady_work_allocates_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_nobody_needs_for_long_is_given_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_needed_now_and_then_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(kept_blocks_make_way_for_a_large_one, setup, teardown),
         cmocka_unit_test_setup_teardown(the_first_in_line_is_served_first, setup, teardown),
         cmocka_unit_test_setup_teardown(who_gives_up_leaves_what_it_had_to_the_next, setup, teardown),
