@@ -12,6 +12,9 @@
  * waiting call (flush, poll, close …) made on it runs the loop; made on another thread, it waits for
  * the owner to run it. A loop that nobody owns is run by whoever waits.
  *
+ * What a turn of the loop has fetched for a consumer makes no descriptor of the loop readable: after
+ * each cafka_loop_run(), poll its consumers with timeout 0 until they give no fetch.
+ *
  * Callbacks of a client on such a loop, of either kind, wait for cafka_dispatch() unless its configuration
  * says callback.dispatch=loop: one application's function must not hold up the others. A flush does not
  * run them; a close does.

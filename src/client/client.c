@@ -41,6 +41,7 @@ static void set_up(struct client *client, const struct client_options *options)
         .log = {&settings->log_sink, "client"},
         .hooks = options->hooks,
         .room = options->room,
+        .has_news = options->has_news,
         .fork_generation = fork_generation(),
         .shared_loop = settings->loop,
         .queue_callbacks =
@@ -270,10 +271,11 @@ static int sleep_until(struct client *client, int event, int64_t deadline, cafka
 
 int client_wait(struct client *client, int event, int64_t deadline, cafka_error *err)
 {
-    const cafka_env *env = client->env;
-    if (env->event_clear(env, event))
-        return CAFKA_OK;
     int rc = client_may_wait(client, err);
+    if (rc && client->env->event_clear(client->env, event)) {
+        error_clear(err); /* it is there: that is no wait */
+        return CAFKA_OK;
+    }
     if (rc)
         return rc;
     if (client->shared_loop && loop_mode(client->loop) == LOOP_EXTERNAL)
@@ -463,10 +465,46 @@ int client_dispatch(struct client *client)
     return count;
 }
 
+/*
+ * The descriptor is readable while callbacks wait, and while the room has news: from client_news() until
+ * the application looked and found nothing. Whoever brings something puts it where it belongs, then
+ * calls client_news(); whoever finds nothing calls client_no_news(), then looks once more. Both
+ * go through fd_news with sequential consistency, so one of them sees the other. A signal that is
+ * late makes the descriptor readable for nothing, never the other way round.
+ */
+void client_news(struct client *client)
+{
+    if (atomic_load(&client->fd_asked) && !atomic_exchange(&client->fd_news, true))
+        client_signal(client, client->dispatch_event);
+}
+
+bool client_no_news(struct client *client)
+{
+    if (!atomic_load_explicit(&client->fd_asked, memory_order_relaxed))
+        return false;
+    (void)client->env->event_clear(client->env, client->dispatch_event);
+    atomic_store(&client->fd_news, false);
+    if (client_has_callbacks(client))
+        client_signal(client, client->dispatch_event);
+    return true;
+}
+
 int cafka_client_fd(const cafka_client *public_client)
 {
-    const struct client *client = (const struct client *)public_client;
-    return client ? env_event_fd(client->env, client->dispatch_event) : -1;
+    struct client *client = (struct client *)public_client;
+    if (!client)
+        return -1;
+    if (client->has_news && !atomic_exchange(&client->fd_asked, true))
+        client_news(client); /* whatever came before */
+    return env_event_fd(client->env, client->dispatch_event);
+}
+
+/* What this call has cleared, though it is not for it to look at. */
+static int dispatched(struct client *client, int result)
+{
+    if (atomic_load(&client->fd_news))
+        client_signal(client, client->dispatch_event);
+    return result;
 }
 
 int cafka_dispatch(cafka_client *public_client, int64_t timeout_ms)
@@ -482,11 +520,11 @@ int cafka_dispatch(cafka_client *public_client, int64_t timeout_ms)
         (void)client->env->event_clear(client->env, client->dispatch_event);
         int count = client_dispatch(client);
         if (count || !timeout_ms)
-            return count;
+            return dispatched(client, count);
         cafka_error err = {0};
         rc = client_wait(client, client->dispatch_event, deadline, &err);
         if (rc)
-            return rc == CAFKA_ERR_TIMEOUT ? 0 : rc;
+            return dispatched(client, rc == CAFKA_ERR_TIMEOUT ? 0 : rc);
     }
 }
 

@@ -87,7 +87,9 @@ struct client {
     cafka_loop *shared_loop; /* NULL: the loop is private */
     unsigned fork_generation;
     bool queue_callbacks; /* for cafka_dispatch(), instead of running them on the loop */
-    int dispatch_event;   /* signalled while `callbacks` is not empty */
+    int dispatch_event;   /* signalled while `callbacks` is not empty, and while there is fd_news */
+    bool has_news;        /* the room calls client_news() */
+    atomic_bool fd_asked, fd_news;
     struct mpsc callbacks;
     struct loop_task start_task, stop_task, finish_task;
     bool started;
@@ -114,6 +116,7 @@ struct client_options {
     const struct client_settings *settings; /* must outlive the client */
     struct client_hooks hooks;
     void *room;
+    bool has_news;                 /* it has more for cafka_client_fd() than callbacks */
     int max_in_flight[LANE_COUNT]; /* 0: 5 for data, 20 for control */
 };
 
@@ -194,6 +197,15 @@ void client_callback(struct client *client, struct client_callback *callback);
 /* Mark that the application's code runs on this thread; nests. */
 void client_callback_enter(void);
 void client_callback_leave(void);
+/*
+ * For a room with more for the application than callbacks: cafka_client_fd() is readable from
+ * client_news() on (any thread) until client_no_news() says that the application has found
+ * nothing (then look once more, and call client_news() if there is something now). False: nobody
+ * has asked for the descriptor.
+ */
+void client_news(struct client *client);
+bool client_no_news(struct client *client);
+
 /* Is there one for client_dispatch()? */
 static inline bool client_has_callbacks(const struct client *client)
 {

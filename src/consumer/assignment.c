@@ -329,7 +329,10 @@ int cafka_consumer_pause(cafka_consumer *consumer, const cafka_position *positio
 int cafka_consumer_resume(cafka_consumer *consumer, const cafka_position *positions, size_t count,
                           cafka_error *err)
 {
-    return pause_or_resume(consumer, positions, count, false, err);
+    int rc = pause_or_resume(consumer, positions, count, false, err);
+    if (!rc)
+        client_news(&consumer->client); /* what was put aside is there at once */
+    return rc;
 }
 
 /* An error of the partition that waits to be handed out, if there is one. */

@@ -98,12 +98,28 @@ static void signal_application(void *user)
     client_signal(&consumer->client, consumer->reader->queue.event);
 }
 
+static void tell_news(void *user)
+{
+    client_news(&((cafka_consumer *)user)->client);
+}
+
+/* A poll found nothing: from now on cafka_client_fd() tells when there is something again. */
+static void found_nothing(cafka_consumer *consumer)
+{
+    if (!client_no_news(&consumer->client))
+        return;
+    atomic_thread_fence(memory_order_seq_cst); /* with the one in fetch_queue_wake() */
+    if (!mpsc_empty(&consumer->reader->queue.incoming) || atomic_load(&consumer->woken))
+        client_news(&consumer->client);
+}
+
 void cafka_consumer_wakeup(cafka_consumer *consumer)
 {
     if (!consumer)
         return;
     atomic_store(&consumer->woken, true);
     signal_application(consumer);
+    client_news(&consumer->client);
 }
 
 /* --- from the application to the loop --- */
@@ -269,10 +285,12 @@ static int open_parts(cafka_consumer *consumer, cafka_error *err)
                                                .broker_down = broker_down,
                                                .callback_queued = callback_queued},
                                      .room = consumer,
+                                     .has_news = true,
                                      .max_in_flight = {[LANE_DATA] = 1}};
     rc = client_open(&consumer->client, &options, err);
     consumer->opened = !rc;
     consumer->reader->queue.signal = signal_application;
+    consumer->reader->queue.news = tell_news;
     consumer->reader->queue.signal_user = consumer;
     return rc;
 }
@@ -515,6 +533,8 @@ int cafka_consumer_poll(cafka_consumer *consumer, int64_t timeout_ms, cafka_fetc
         rc = error_set(err, CAFKA_ERR_STATE, "poll: no partition is assigned to this consumer");
     else if (!rc)
         rc = poll_until(consumer, client_deadline(&consumer->client, timeout_ms), out, err);
+    if (!rc && !*out)
+        found_nothing(consumer);
     consumer_leave(consumer);
     return rc;
 }

@@ -97,6 +97,8 @@ void fetch_queue_push(struct fetch_queue *queue, struct chunk *chunk)
 void fetch_queue_wake(struct fetch_queue *queue)
 {
     atomic_thread_fence(memory_order_seq_cst);
+    if (queue->news)
+        queue->news(queue->signal_user);
     if (!atomic_load(&queue->waiting) || !atomic_exchange(&queue->waiting, false))
         return;
     if (queue->signal)

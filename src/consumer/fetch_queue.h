@@ -44,6 +44,7 @@ struct fetch_queue {
     const cafka_env *env;
     int event;                  /* the application waits for this one */
     void (*signal)(void *user); /* how to set it, where that takes more than the env; NULL: it does not */
+    void (*news)(void *user); /* something came, whether or not anybody waits; NULL: nobody asks */
     void *signal_user;
     atomic_bool waiting;
     atomic_uint ends_moved; /* how often the end of a partition was found to be another one */

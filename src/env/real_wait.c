@@ -534,16 +534,17 @@ int real_event_wait_either(const cafka_env *env, int event, int other, int64_t d
     if (!first)
         return 0;
     for (;;) {
-        if (signal_fd_take(first))
-            return 1;
-        if (second && signal_fd_take(second))
-            return 2;
-        int timeout = timeout_until(env, deadline);
-        if (!timeout)
-            return 0;
         struct pollfd fds[] = {{.fd = first->read, .events = POLLIN},
                                {.fd = second ? second->read : -1, .events = POLLIN}};
-        (void)poll(fds, second ? 2 : 1, timeout); /* interrupted or not, look again */
+        int timeout = timeout_until(env, deadline);
+        if (poll(fds, second ? 2 : 1, timeout) > 0) {
+            if (fds[0].revents && signal_fd_take(first))
+                return 1;
+            if (fds[1].revents && signal_fd_take(second))
+                return 2; /* else another thread took it */
+        } else if (!timeout) {
+            return 0;
+        }
     }
 }
 

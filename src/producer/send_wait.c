@@ -19,7 +19,11 @@ static int send_and_wait(cafka_producer *producer, const cafka_record *record,
 
     append.timestamp_ms = send_timestamp(producer, record);
     append.opaque = &send_waiter_mark;
-    struct send_waiter waiter = {.event = env->event_open(env)};
+    /* All of it before the record is appended: it may be acknowledged before send_slowly() is back. */
+    struct send_waiter waiter = {
+        .event = env->event_open(env),
+        .report = {.opaque = record->opaque, .timestamp_ms = append.timestamp_ms},
+    };
     if (waiter.event < 0)
         return error_errno(err, CAFKA_ERR_SYSTEM, -waiter.event,
                            "making an event to wait for a record");
@@ -30,8 +34,6 @@ static int send_and_wait(cafka_producer *producer, const cafka_record *record,
                             .patience = patience,
                             .waiter = &waiter};
     rc = send_slowly(&way, err);
-    waiter.report.opaque = record->opaque;
-    waiter.report.timestamp_ms = append.timestamp_ms;
     if (!rc) {
         /* The record ends within delivery.timeout.ms, whatever happens, and `waiter` is in use until then. */
         while (client_wait(&producer->client, waiter.event, CAFKA_NEVER, NULL))

@@ -3,6 +3,7 @@
  */
 #include "mock/mock_fixture.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -367,6 +368,112 @@ static void views_may_be_read_and_let_go_on_any_thread(void **state)
     assert_int_equal(started, RECORDS / 1000);
 }
 
+/* --- cafka_client_fd() --- */
+
+static bool is_readable(struct scene *s, int timeout_ms)
+{
+    struct pollfd fd = {.fd = cafka_client_fd(cafka_consumer_client(s->consumer)), .events = POLLIN};
+    assert_true(fd.fd >= 0);
+    return poll(&fd, 1, timeout_ms) == 1;
+}
+
+/* What a program does with a descriptor that is readable: poll until there is nothing. */
+static int drain(struct scene *s, int *woken)
+{
+    int records = 0;
+    for (;;) {
+        cafka_fetch *fetch;
+        cafka_record_view record;
+        cafka_error err = {0};
+        int rc = cafka_consumer_poll(s->consumer, 0, &fetch, &err);
+        if (rc == CAFKA_ERR_WAKEUP)
+            ++*woken;
+        else if (rc)
+            fail_msg("poll: %s", err.message);
+        else if (!fetch)
+            return records;
+        while (fetch && !cafka_fetch_next(fetch, &record, &err))
+            records++;
+        cafka_fetch_free(fetch);
+    }
+}
+
+static void send_one_record(struct scene *s)
+{
+    cafka_error err = {0};
+    cafka_config *config;
+    cafka_producer *producer;
+    cafka_record record = {.topic = "orders", .value = "one", .value_size = 3};
+    assert_int_equal(cafka_config_new(&config, NULL), CAFKA_OK);
+    cafka_config_set(config, "bootstrap.servers", cafka_mock_bootstrap(s->mock), NULL);
+    if (cafka_producer_new(&producer, config, &err))
+        fail_msg("no producer: %s", err.message);
+    assert_int_equal(cafka_producer_send_wait(producer, &record, NULL, &err), CAFKA_OK);
+    cafka_producer_free(producer);
+    cafka_config_free(config);
+}
+
+enum { PATIENCE_MS = 30000 };
+
+/* A program that sleeps in its own poll() only, and comes to every record. */
+static void descriptor_of_a_consumer_tells_of_records(void **state)
+{
+    struct scene *s = *state;
+    int woken = 0;
+    (void)is_readable(s, 0); /* from now on it is asked for */
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(drain(s, &woken), 0);
+        send_one_record(s);
+        int seen = 0;
+        while (!seen) { /* it may be readable for nothing */
+            assert_true(is_readable(s, PATIENCE_MS));
+            seen = drain(s, &woken);
+        }
+        assert_int_equal(seen, 1);
+    }
+    assert_int_equal(woken, 0);
+}
+
+static void descriptor_rests_when_nothing_comes(void **state)
+{
+    struct scene *s = *state;
+    int woken = 0, for_nothing = 0;
+    assert_true(is_readable(s, PATIENCE_MS)); /* what came before it was asked for */
+    do
+        assert_int_equal(drain(s, &woken), 0);
+    while (is_readable(s, 200) && ++for_nothing < 10);
+    assert_in_range(for_nothing, 0, 2);
+}
+
+static void descriptor_tells_of_a_wakeup(void **state)
+{
+    struct scene *s = *state;
+    int woken = 0;
+    (void)is_readable(s, 0);
+    (void)drain(s, &woken);
+    cafka_consumer_wakeup(s->consumer);
+    assert_true(is_readable(s, PATIENCE_MS));
+    (void)drain(s, &woken);
+    assert_int_equal(woken, 1);
+}
+
+/* cafka_dispatch() looks at callbacks only, and leaves the rest to be seen. */
+static void dispatch_takes_no_news_away(void **state)
+{
+    struct scene *s = *state;
+    int woken = 0, seen = 0;
+    (void)is_readable(s, 0);
+    (void)drain(s, &woken);
+    send_one_record(s);
+    while (!seen) {
+        assert_true(is_readable(s, PATIENCE_MS));
+        assert_int_equal(cafka_dispatch(cafka_consumer_client(s->consumer), 0), 0);
+        assert_int_equal(cafka_dispatch(cafka_consumer_client(s->consumer), 1), 0);
+        assert_true(is_readable(s, PATIENCE_MS));
+        seen = drain(s, &woken);
+    }
+}
+
 /* Loop and application meet at the same compressed batches: each is handed out once, in order. */
 static void compressed_batches_are_inflated_by_whoever_comes_first(void **state)
 {
@@ -419,6 +526,10 @@ int main(void)
         TEST(signal_ends_the_poll_that_it_interrupts),
         TEST(wakeups_lose_no_record),
         TEST(views_may_be_read_and_let_go_on_any_thread),
+        TEST(descriptor_of_a_consumer_tells_of_records),
+        TEST(descriptor_rests_when_nothing_comes),
+        TEST(descriptor_tells_of_a_wakeup),
+        TEST(dispatch_takes_no_news_away),
         TEST(compressed_batches_are_inflated_by_whoever_comes_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,6 +158,51 @@ static void eight_threads_lose_and_mix_up_nothing(void **state)
     }
 }
 
+static void *send_and_wait_for_each(void *arg)
+{
+    struct sender_thread *t = arg;
+    uint8_t value[100] = {0};
+    cafka_error err;
+    for (int i = 0; i < 50; i++) {
+        int number = t->number * EACH + i;
+        store_be32(value, (uint32_t)number);
+        cafka_record record = {.topic = "orders",
+                               .value = value,
+                               .value_size = sizeof value,
+                               .timestamp_ms = 1000 + number,
+                               .flags = CAFKA_RECORD_TIMESTAMP,
+                               .opaque = (void *)(intptr_t)number};
+        cafka_delivery_report report;
+        if (cafka_producer_send_wait(t->w->f.producer, &record, &report, &err))
+            break;
+        t->sent += report.opaque == record.opaque && report.timestamp_ms == record.timestamp_ms &&
+                   report.offset >= 0;
+    }
+    return NULL;
+}
+
+/* Each hears of its own record, though it may be acknowledged before its sender begins to wait. */
+static void threads_that_wait_for_each_record_are_told_of_their_own(void **state)
+{
+    (void)state;
+    struct world *w = open_real_world();
+    struct sender_thread threads[THREADS];
+    cafka_error err;
+    set(&w->f, "linger.ms", "0");
+    assert_int_equal(cafka_producer_new(&w->f.producer, w->f.config, &err), 0);
+    for (int i = 0; i < THREADS; i++) {
+        threads[i] = (struct sender_thread){.w = w, .number = i};
+        assert_int_equal(pthread_create(&threads[i].thread, NULL, send_and_wait_for_each,
+                                        &threads[i]),
+                         0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i].thread, NULL);
+        assert_int_equal(threads[i].sent, 50);
+    }
+    close_real_world(w);
+}
+
 /* Workers are done in any order; what they are given stays in its own. */
 static void workers_that_compress_lose_and_mix_up_nothing(void **state)
 {
@@ -400,6 +445,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eight_threads_lose_and_mix_up_nothing),
+        cmocka_unit_test(threads_that_wait_for_each_record_are_told_of_their_own),
         cmocka_unit_test(workers_that_compress_lose_and_mix_up_nothing),
         cmocka_unit_test(a_close_does_not_wait_for_workers),
         cmocka_unit_test(threads_share_little_memory),
