@@ -60,8 +60,10 @@ static void report_down(struct broker_lane *lane, const cafka_error *why)
     bool served = lane->was_ready && why->code == CAFKA_ERR_TRANSPORT;
     if (!why->code)
         return;
-    if (served || (is_unreachable(why->code) && is_unreachable(broker->told_error)))
+    if (served)
         log_info(client->log, "%s", why->message);
+    else if (is_unreachable(why->code) && is_unreachable(broker->told_error))
+        log_debug(client->log, "%s", why->message); /* again; it may go on for hours */
     else
         client_report(client, &broker->told_error, why, NULL, -1, broker->id < 0 ? -1 : broker->id);
 }

@@ -166,8 +166,8 @@ static void handle_error(struct consumer_partition *p, const partition_answer *a
         take_hint(p, answer);
         break;
     case ERR_UNKNOWN_SERVER_ERROR:
-        log_warn(fetcher->client->log, "%s-%d: the broker failed by UNKNOWN_SERVER_ERROR", p->topic,
-                 p->partition);
+        log_debug(fetcher->client->log, "%s-%d: the broker failed by UNKNOWN_SERVER_ERROR",
+                  p->topic, p->partition); /* if it stays, it is told as a stall */
         fetcher_back_off(p);
         break;
     default: tell_broker_error(p, code);

@@ -9,6 +9,8 @@
 #include "protocol/api_keys.h"
 #include "util/alloc.h"
 
+enum { WARN_AGAIN_AFTER_MS = 10000 }; /* in which it did not happen */
+
 static void answered(struct request *request, const struct reply *reply);
 
 /* --- brokers --- */
@@ -191,7 +193,9 @@ static void send_fetch(struct fetch_broker *fb, struct conn *conn, int64_t ask)
         rc = conn_send(conn, &fb->request, version, &body, &err);
     fetch_request_sent(fetcher);
     if (rc) {
-        log_warn(fetcher->client->log, "fetch from %s: %s", conn_name(conn), err.message);
+        if (loop_now_ms(fetcher->client->loop) >= fetcher->warn_not_before_ms)
+            log_warn(fetcher->client->log, "fetch from %s: %s", conn_name(conn), err.message);
+        fetcher->warn_not_before_ms = loop_now_ms(fetcher->client->loop) + WARN_AGAIN_AFTER_MS;
         fetch_session_failed(&fb->session);
         fetcher_wake_at(fetcher, loop_now_ms(fetcher->client->loop) +
                                      fetcher->settings->client.retry_backoff_ms);

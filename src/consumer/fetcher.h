@@ -81,6 +81,7 @@ struct fetcher {
     size_t held_back;    /* brokers */
     size_t wants_memory; /* of them, for want of memory */
     int64_t short_since_ms;
+    int64_t warn_not_before_ms; /* that a fetch was not sent */
     bool short_told;
     bool stopping;
     atomic_size_t closing; /* sessions being closed at their brokers */

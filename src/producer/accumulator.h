@@ -54,9 +54,9 @@ struct partition {
     atomic_bool handed_over;
 
     /* the loop's */
-    bool ready : 1;      /* something may leave now */
-    bool due : 1;        /* linger.ms is over, or it does not matter: do not hold back */
-    bool used : 1;       /* had a batch, ever */
+    bool ready : 1; /* something may leave now */
+    bool due : 1;   /* linger.ms is over, or it does not matter: do not hold back */
+    bool used : 1;  /* had a batch, ever */
 
     /* fixed */
     struct cafka_topic *topic;

@@ -17,7 +17,7 @@ struct send_waiter {
     struct list link;
     int32_t index; /* of the record in its batch */
     int event;
-    cafka_delivery_report report; /* opaque and timestamp are set by the waiter */
+    cafka_delivery_report report; /* opaque and timestamp are set before it is linked */
     cafka_error error;
 };
 

@@ -7,8 +7,9 @@
 #include "util/alloc.h"
 
 enum {
-    CLOSE_GRACE_MS = 100
-}; /* for the loop to fail and report what is left once close's time is over */
+    WARN_EVERY_MS = 1000, /* producer_may_warn() */
+    CLOSE_GRACE_MS = 100 /* for the loop to fail and report what is left once close's time is over */
+};
 
 /* --- making --- */
 
@@ -118,6 +119,15 @@ int cafka_producer_open(cafka_producer **out, const char *properties, cafka_erro
 cafka_client *cafka_producer_client(cafka_producer *producer)
 {
     return producer ? client_public(&producer->client) : NULL;
+}
+
+bool producer_may_warn(cafka_producer *producer)
+{
+    int64_t now_ms = env_now_ms(producer->client.env);
+    int64_t not_before = atomic_load_explicit(&producer->warn_not_before_ms, memory_order_relaxed);
+    return now_ms >= not_before &&
+           atomic_compare_exchange_strong(&producer->warn_not_before_ms, &not_before,
+                                          now_ms + WARN_EVERY_MS);
 }
 
 int producer_usable(cafka_producer *producer, cafka_error *err)

@@ -36,7 +36,7 @@ struct cafka_producer {
     const struct plugins *plugins; /* of the settings; NULL in a half-built one */
     bool plugged;                  /* a record meets some of them on its way in */
     unsigned plain_generation; /* the client's fork_generation, or, if plugged, what that never is */
-    _Atomic(int64_t) warn_not_before_ms; /* of a failing interceptor */
+    _Atomic(int64_t) warn_not_before_ms; /* producer_may_warn() */
 
     atomic_bool closing; /* no new records */
     atomic_bool failed;  /* `fatal` is set, for good */
@@ -49,6 +49,12 @@ struct cafka_producer {
     size_t failure_count; /* records */
     cafka_error trouble;  /* why a broker could not be reached last, for messages of timeouts */
 };
+
+/*
+ * For a line about a record, a batch or a request: true once a second. The same cause usually hits
+ * thousands of them, and the application is told of each by its delivery report. Any thread.
+ */
+bool producer_may_warn(cafka_producer *producer);
 
 /* The error that stops every call: fatal, closed or forked. Any thread. */
 int producer_usable(cafka_producer *producer, cafka_error *err);

@@ -4,8 +4,6 @@
  */
 #include "producer/send.h"
 
-enum { WARN_EVERY_MS = 1000 };
-
 /* --- interceptors --- */
 
 static const char *name_of(const char *name)
@@ -16,10 +14,7 @@ static const char *name_of(const char *name)
 /* A failing interceptor may do so for every record; the log hears of it once a second. */
 static void warn_of(cafka_producer *producer, size_t number, int code)
 {
-    int64_t now_ms = env_now_ms(producer->client.env);
-    int64_t not_before = atomic_load_explicit(&producer->warn_not_before_ms, memory_order_relaxed);
-    if (now_ms < not_before || !atomic_compare_exchange_strong(&producer->warn_not_before_ms,
-                                                               &not_before, now_ms + WARN_EVERY_MS))
+    if (!producer_may_warn(producer))
         return;
     log_warn(producer->log,
              "interceptor %zu (%s) failed with %d on a record; the record is sent without it",

@@ -89,6 +89,7 @@ static int append_once(struct slow_send *s, struct partition *p, bool sticky)
                                      &s->needed);
     if (!rc && s->waiter) {
         s->waiter->index = outcome.index;
+        s->waiter->report.timestamp_ms = s->append->timestamp_ms;
         outcome.batch->waited++;
         list_push_back(&outcome.batch->waiters, &s->waiter->link);
     }

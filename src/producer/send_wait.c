@@ -19,11 +19,8 @@ static int send_and_wait(cafka_producer *producer, const cafka_record *record,
 
     append.timestamp_ms = send_timestamp(producer, record);
     append.opaque = &send_waiter_mark;
-    /* All of it before the record is appended: it may be acknowledged before send_slowly() is back. */
-    struct send_waiter waiter = {
-        .event = env->event_open(env),
-        .report = {.opaque = record->opaque, .timestamp_ms = append.timestamp_ms},
-    };
+    /* It may be acknowledged before send_slowly() is back, so nothing of it is set behind that. */
+    struct send_waiter waiter = {.event = env->event_open(env), .report.opaque = record->opaque};
     if (waiter.event < 0)
         return error_errno(err, CAFKA_ERR_SYSTEM, -waiter.event,
                            "making an event to wait for a record");

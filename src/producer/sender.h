@@ -64,7 +64,7 @@ struct sender {
     struct loop_task task; /* takes what was handed over */
     atomic_bool posted;
     struct list brokers;
-    struct list active;     /* partitions that have any batch */
+    struct list active; /* partitions that have any batch */
     struct list idle_calls, calls;
     atomic_int requests_in_flight; /* any thread reads it */
     uint64_t request_count;

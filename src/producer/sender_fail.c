@@ -54,7 +54,8 @@ void sender_expire(struct sender *sender, struct partition *p)
                       (int)batch->count, p->topic->name, (int)p->index, (long long)timeout_ms,
                       because, last->code ? ", last: " : "", last->message);
             pthread_mutex_unlock(&sender->producer->mu);
-            log_warn(sender->producer->log, "%s", why.message);
+            if (producer_may_warn(sender->producer))
+                log_warn(sender->producer->log, "%s", why.message);
             give_up(sender, batch, &why);
         }
     }

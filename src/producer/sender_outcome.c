@@ -180,7 +180,8 @@ void sender_apply_failure(struct sender *sender, struct producer_batch *batch,
         error_prefix(&error, "delivery.timeout.ms is over: ");
         error.flags |= CAFKA_FLAG_TIMEOUT;
     }
-    log_warn(sender->producer->log, "%s", error.message);
+    if (producer_may_warn(sender->producer))
+        log_warn(sender->producer->log, "%s", error.message);
     int code = outcome->error.code;
     struct partition *p = batch->partition;
     sender_finish(sender, batch, &error);

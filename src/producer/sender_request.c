@@ -267,8 +267,9 @@ bool sender_send_one(struct sender *sender, struct sender_broker *to, struct con
         rc = conn_send(conn, &call->request, version, &body, &err);
     }
     if (rc) {
-        log_warn(sender->producer->log, "a request to broker %d was not sent: %s",
-                 (int)to->broker->id, err.message);
+        if (producer_may_warn(sender->producer))
+            log_warn(sender->producer->log, "a request to broker %d was not sent: %s",
+                     (int)to->broker->id, err.message);
         take_back(sender, call, &err);
         return false;
     }

@@ -70,6 +70,7 @@ struct producer_fixture {
         int16_t code;
     } faults[FAULTS];
     int fault_count, fault_next;
+    int16_t refuse_all;       /* 0, or with what every Produce request is refused */
     size_t max_message_bytes; /* 0: any */
     int16_t id_error;         /* InitProducerId answers this … */
     int id_errors;            /* … so many times */
@@ -219,6 +220,10 @@ static bool serve_produce(struct producer_fixture *f, struct script_broker *brok
     if (f->fault_next < f->fault_count) {
         kind = f->faults[f->fault_next].kind;
         fault_code = f->faults[f->fault_next++].code;
+    }
+    if (f->refuse_all) {
+        kind = FAULT_REFUSE;
+        fault_code = f->refuse_all;
     }
     if (f->produced < 1000)
         f->produced_at_ms[f->produced] = env_now_ms(f->cluster.env);
