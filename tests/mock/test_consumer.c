@@ -172,6 +172,24 @@ static void assignment_keeps_the_position_of_what_stays(void **state)
     expect_numbers(s, 4, 6);
 }
 
+static void assignment_replaces_the_one_before(void **state)
+{
+    struct scene *s = *state;
+    cafka_error err = {0};
+    size_t count = 0;
+    produce_numbers(s, "orders", 0, 0, 10);
+    produce_numbers(s, "orders", 1, 1000, 10);
+    s->consumer = open_consumer(s->mock, "auto.offset.reset=earliest");
+    assign_one(s, "orders", 0, 0, 0);
+    expect_numbers(s, 0, 4);
+    assign_one(s, "orders", 1, 0, 0);
+    expect_numbers(s, 1000, 10);
+    assert_int_equal(next_number(s, &err), -1); /* nothing more of the first */
+    assert_int_equal(cafka_consumer_assignment(s->consumer, NULL, &count, NULL), CAFKA_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(cafka_consumer_seek(s->consumer, "orders", 0, 0, NULL), CAFKA_ERR_STATE);
+}
+
 /* --- asking --- */
 
 static void offsets_are_found_by_time_and_place(void **state)
@@ -643,6 +661,7 @@ int main(void)
         TEST(paused_partition_is_silent_and_loses_nothing),
         TEST(removed_partition_is_never_handed_out_again),
         TEST(assignment_keeps_the_position_of_what_stays),
+        TEST(assignment_replaces_the_one_before),
         TEST(offsets_are_found_by_time_and_place),
         TEST(offset_that_was_not_found_is_no_place_to_start),
         TEST(assignment_can_be_given_back),

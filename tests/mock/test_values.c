@@ -120,31 +120,33 @@ static void next_record(cafka_consumer *consumer, cafka_fetch **fetch, cafka_rec
     fail_msg("no record came");
 }
 
-static void there_and_back(const char *codec)
+/* All records, `times` times over, through one partition of the topic that `declared` makes. */
+static void there_and_back(const char *declared, const char *codec, int times)
 {
-    const char *topics[] = {"t:1"};
+    const char *topics[] = {declared};
     char properties[100];
     snprintf(properties, sizeof properties, "linger.ms=100\ncompression.type=%s", codec);
     cafka_mock *mock = start_cluster(3, topics, 1, NULL);
     cafka_producer *producer = open_producer(mock, properties);
     cafka_error err = {0};
-    for (int i = 0; i < COUNT; i++)
-        if (cafka_producer_send(producer, &records[i], &err))
+    for (int i = 0; i < times * COUNT; i++)
+        if (cafka_producer_send(producer, &records[i % COUNT], &err))
             fail_msg("sending record %d: %s", i, err.message);
     close_producer(producer);
 
     cafka_consumer *consumer = open_consumer(mock, "");
     cafka_fetch *fetch = NULL;
     assign_from(consumer, "t", 1, CAFKA_OFFSET_BEGINNING);
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < times * COUNT; i++) {
+        const cafka_record *sent = &records[i % COUNT];
         cafka_record_view got;
         next_record(consumer, &fetch, &got);
         assert_int_equal(got.offset, i);
-        same_bytes(records[i].key, records[i].key_size, got.key, got.key_size);
-        same_bytes(records[i].value, records[i].value_size, got.value, got.value_size);
-        assert_int_equal(got.timestamp_ms, records[i].timestamp_ms);
+        same_bytes(sent->key, sent->key_size, got.key, got.key_size);
+        same_bytes(sent->value, sent->value_size, got.value, got.value_size);
+        assert_int_equal(got.timestamp_ms, sent->timestamp_ms);
         assert_int_equal(got.timestamp_type, CAFKA_TIMESTAMP_CREATE_TIME);
-        same_headers(&records[i], &got);
+        same_headers(sent, &got);
     }
     cafka_fetch_free(fetch);
     close_consumer(consumer);
@@ -156,7 +158,15 @@ static void what_a_record_holds_comes_back_in_every_codec(void **state)
     (void)state;
     for (int codec = CODEC_NONE; codec < CODEC_COUNT; codec++)
         if (codec_available(codec))
-            there_and_back(codec_name(codec));
+            there_and_back("t:1", codec_name(codec), 1);
+}
+
+/* The batch is larger than the topic takes, and is split on the broker's word. */
+static void what_a_record_holds_survives_a_split(void **state)
+{
+    (void)state;
+    there_and_back("t:1:1:max.message.bytes=1500", "none", 10);
+    there_and_back("t:1:1:max.message.bytes=1500", "gzip", 100);
 }
 
 static void headers_are_found_by_name_in_their_order(void **state)
@@ -249,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_record_holds_comes_back_in_every_codec),
+        cmocka_unit_test(what_a_record_holds_survives_a_split),
         cmocka_unit_test(headers_are_found_by_name_in_their_order),
         cmocka_unit_test(brokers_time_replaces_the_records),
         cmocka_unit_test(time_of_the_call_is_the_default),

@@ -120,6 +120,30 @@ static void start_is_looked_up_where_the_leader_went(void **state)
     expect(f, 0, 5);
 }
 
+/* What will not change is not tried for ever. */
+static void start_that_a_broker_refuses_for_good_is_an_error(void **state)
+{
+    static const int16_t codes[] = {ERR_TOPIC_AUTHORIZATION_FAILED, ERR_INVALID_TOPIC_EXCEPTION,
+                                    ERR_UNSUPPORTED_VERSION, ERR_INVALID_REQUEST};
+    struct consumer_fixture *f = *state;
+    cafka_error err;
+    append(f, 5, 0);
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        f->list_error = codes[i];
+        if (i) {
+            cafka_position at = {.topic = "orders",
+                                 .flags = CAFKA_POSITION_OFFSET,
+                                 .offset = CAFKA_OFFSET_BEGINNING};
+            assert_int_equal(cafka_consumer_assign(f->consumer, &at, 1, &err), 0);
+        } else {
+            start(f, CAFKA_OFFSET_BEGINNING);
+        }
+        assert_int_equal(next_value(f, 900, &err), -1);
+        assert_int_equal(err.code, codes[i]);
+        assert_non_null(strstr(err.message, "orders-0"));
+    }
+}
+
 static void paused_partition_is_no_stall(void **state)
 {
     struct consumer_fixture *f = *state;
@@ -316,6 +340,7 @@ int main(void)
         CONSUMER_TEST(partition_without_a_leader_for_long_is_told_once),
         CONSUMER_TEST(start_that_is_not_found_for_long_is_told_once),
         CONSUMER_TEST(start_is_looked_up_where_the_leader_went),
+        CONSUMER_TEST(start_that_a_broker_refuses_for_good_is_an_error),
         CONSUMER_TEST(paused_partition_is_no_stall),
         CONSUMER_TEST(epoch_of_the_last_record_goes_with_each_fetch),
         CONSUMER_TEST(diverging_epoch_in_an_answer_is_a_truncation),

@@ -100,7 +100,7 @@ static int teardown(void **state)
 /* --- what arrives --- */
 
 static char arrived[64][32];
-static int arrived_count;
+static int arrived_count, header_count;
 
 static bool keep_values(struct script_broker *broker, const struct request_head *head,
                         struct bytes body, struct arena *arena, void *response, void *user)
@@ -121,10 +121,12 @@ static bool keep_values(struct script_broker *broker, const struct request_head 
             assert_int_equal(decompressor_new(&d, NULL), 0);
             assert_int_equal(batch_header_read(batch, &h, NULL), 0);
             assert_int_equal(batch_open(batch, &h, d, 1 << 20, &inflated, &it, NULL), 0);
-            while (!record_iter_next(&it, &view, NULL))
+            while (!record_iter_next(&it, &view, NULL)) {
+                header_count += view.header_count;
                 snprintf(arrived[arrived_count++ % 64], sizeof arrived[0], "%.*s=%.*s",
                          (int)view.key.size, (const char *)view.key.data, (int)view.value.size,
                          (const char *)view.value.data);
+            }
             decompressor_free(d);
             buffer_fini(&inflated);
         }
@@ -366,6 +368,12 @@ static int point_to_text(cafka_record *record, cafka_bytes object, cafka_bytes *
     out->size = (size_t)snprintf(text, 32, "%d,%d", p->x, p->y);
     if (p->y == 99)
         out->data = NULL;
+    if (p->y == 42) { /* says what it is, as serializers may */
+        static const cafka_header kinds[2] = {{.name = "kind", .value = "point", .value_size = 5},
+                                              {.name = "version", .value = "1", .value_size = 1}};
+        record->headers = kinds;
+        record->header_count = 2;
+    }
     return CAFKA_OK;
 }
 
@@ -406,6 +414,18 @@ static void objects_become_bytes(void **state)
     assert_string_equal(arrived[1], "5,6=");
     assert_string_equal(arrived[2], "=");
     assert_int_equal(f->delivered, 3);
+}
+
+static void a_serializer_may_add_headers(void **state)
+{
+    struct producer_fixture *f = *state;
+    serialize_points(f);
+    begin(f);
+    header_count = 0;
+    assert_int_equal(send_point(f, (struct point){1, 2}, (struct point){3, 42}, NULL), 0);
+    flush(f);
+    assert_string_equal(arrived[0], "1,2=3,42");
+    assert_int_equal(header_count, 2);
 }
 
 static void an_object_that_cannot_be_serialized_is_refused(void **state)
@@ -459,6 +479,7 @@ int main(void)
         WORLD_TEST(interceptors_are_closed_once_for_each_producer),
         WORLD_TEST(a_producer_that_was_not_made_closes_nothing),
         WORLD_TEST(objects_become_bytes),
+        WORLD_TEST(a_serializer_may_add_headers),
         WORLD_TEST(an_object_that_cannot_be_serialized_is_refused),
         WORLD_TEST(the_partitioner_sees_bytes),
     };
