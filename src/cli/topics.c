@@ -243,10 +243,6 @@ static bool alter(struct topics_job *job)
 {
     size_t count = job->name_count * job->setting_count;
     cafka_error err = {0};
-    if (!count) {
-        complain("alter wants --config NAME=VALUE");
-        return false;
-    }
     cafka_config_change *changes = calloc(count, sizeof *changes);
     if (!changes) {
         complain("no memory");
@@ -288,10 +284,15 @@ static int run_verb(struct topics_job *job)
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         if (strcmp(job->verb, verbs[i].name))
             continue;
-        if (job->name_count)
-            return verbs[i].run(job) ? 0 : 1;
-        complain("topics %s wants the name of a topic", job->verb);
-        return EXIT_USAGE;
+        if (!job->name_count) {
+            complain("topics %s wants the name of a topic", job->verb);
+            return EXIT_USAGE;
+        }
+        if (verbs[i].run == alter && !job->setting_count) {
+            complain("topics alter wants --config NAME=VALUE");
+            return EXIT_USAGE;
+        }
+        return verbs[i].run(job) ? 0 : 1;
     }
     complain("topics has no verb %s (cafka topics --help tells more)", job->verb);
     return EXIT_USAGE;

@@ -442,6 +442,10 @@ int value_check(const struct property *property, const char *said, const char *v
     case CAFKA_TYPE_CLASS:
         if (!*value && !strcmp(property->range, "non-empty"))
             return refuse(property, said, value, "must not be empty", "", err);
+        /* Names go to brokers, with an int16 for their length. */
+        if (property->type == CAFKA_TYPE_STRING && strlen(value) > INT16_MAX)
+            return error_set(err, CAFKA_ERR_CONFIG, "%s: %zu bytes, and 32767 is the most", said,
+                             strlen(value));
         kept = mem_strdup(value);
         break;
     }

@@ -28,6 +28,8 @@ expect 2 '-e stands twice' consume -b localhost:1 -t t -e -e
 expect 2 'topic t is named twice' consume -b localhost:1 -t t t
 expect 2 '-n stands twice' bench produce -b localhost:1 -t t -n 1 -n2
 expect 2 '--partitions stands twice' topics create t -b localhost:1 --partitions 1 --partitions=2
+expect 2 'alter wants --config NAME=VALUE' topics alter t -b localhost:1
+expect 2 'wants the name of a topic' topics delete -b localhost:1
 expect 2 '-e has no value' consume -b localhost:1 -t t -ex
 expect 2 '--latency has no value' bench produce -b localhost:1 -t t -n 1 --latency=yes
 expect 2 'has no option --frob' consume -b localhost:1 -t t --frob=1

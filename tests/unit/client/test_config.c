@@ -282,6 +282,17 @@ static void error_shows_neither_passwords_nor_control_characters(void **state)
     free(long_text);
 }
 
+static void name_that_no_message_can_hold_is_refused(void **state)
+{
+    static char name[INT16_MAX + 2];
+    cafka_error err = {0};
+    memset(name, 'n', INT16_MAX);
+    assert_int_equal(cafka_config_set(*state, "client.id", name, &err), CAFKA_OK);
+    name[INT16_MAX] = 'n';
+    assert_int_equal(cafka_config_set(*state, "client.id", name, &err), CAFKA_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "client.id: 32768 bytes"));
+}
+
 static void unset_takes_a_property_back_to_its_default(void **state)
 {
     cafka_config *config = *state;
@@ -917,6 +928,7 @@ int main(void)
         WITH_CONFIG(bad_value_is_refused_and_the_range_is_said),
         WITH_CONFIG(values_at_both_ends_of_every_range_are_taken),
         WITH_CONFIG(error_shows_neither_passwords_nor_control_characters),
+        WITH_CONFIG(name_that_no_message_can_hold_is_refused),
         WITH_CONFIG(unset_takes_a_property_back_to_its_default),
         WITH_CONFIG(misspelt_name_gets_the_nearest_as_a_suggestion),
         WITH_CONFIG(alias_sets_what_it_stands_for_in_its_units),
