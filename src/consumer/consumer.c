@@ -118,8 +118,8 @@ void cafka_consumer_wakeup(cafka_consumer *consumer)
     if (!consumer)
         return;
     atomic_store(&consumer->woken, true);
-    signal_application(consumer);
     client_news(&consumer->client);
+    signal_application(consumer);
 }
 
 /* --- from the application to the loop --- */
@@ -533,7 +533,7 @@ int cafka_consumer_poll(cafka_consumer *consumer, int64_t timeout_ms, cafka_fetc
         rc = error_set(err, CAFKA_ERR_STATE, "poll: no partition is assigned to this consumer");
     else if (!rc)
         rc = poll_until(consumer, client_deadline(&consumer->client, timeout_ms), out, err);
-    if (!rc && !*out)
+    if (!*out && (!rc || rc == CAFKA_ERR_STATE)) /* nothing is assigned: nothing to look for, either */
         found_nothing(consumer);
     consumer_leave(consumer);
     return rc;

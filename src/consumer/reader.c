@@ -203,8 +203,11 @@ static bool inflate_batch(struct fetch_reader *reader, struct bytes batch, int *
 {
     *rc = CAFKA_OK;
     if (reader->chunk->ahead &&
-        fetch_ahead_take(reader->chunk->ahead, batch.data, &reader->inflated, &reader->records))
+        fetch_ahead_take(reader->chunk->ahead, batch.data, &reader->inflated, &reader->records)) {
+        reader->taken_ahead++;
         return true;
+    }
+    reader->inflated_itself++;
     *rc = reader->decompressor ? CAFKA_OK : decompressor_new(&reader->decompressor, err);
     if (*rc)
         return false;

@@ -31,7 +31,8 @@ struct fetch_reader {
     atomic_uint refs;
     struct fetch_queue queue;
     struct fetch_budget *budget;
-    struct decompressor *decompressor; /* made when it is first needed */
+    struct decompressor *decompressor;     /* made when it is first needed */
+    uint64_t taken_ahead, inflated_itself; /* compressed batches, by who inflated them */
     size_t inflate_limit;
     struct reader_events events;
     void *owner;             /* NULL: the consumer is gone */

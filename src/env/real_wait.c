@@ -542,9 +542,9 @@ int real_event_wait_either(const cafka_env *env, int event, int other, int64_t d
                 return 1;
             if (fds[1].revents && signal_fd_take(second))
                 return 2; /* else another thread took it */
-        } else if (!timeout) {
-            return 0;
         }
+        if (!timeout)
+            return 0;
     }
 }
 

@@ -144,6 +144,35 @@ static void start_that_a_broker_refuses_for_good_is_an_error(void **state)
     }
 }
 
+static void count_line(void *user, int level, const char *area, const char *message)
+{
+    (void)level, (void)area, (void)message;
+    ++*(int *)user;
+}
+
+/* Of a broker that cannot be reached the log and the event function hear once, not at each attempt. */
+static void an_hour_without_brokers_is_a_few_lines(void **state)
+{
+    struct consumer_fixture *f = *state;
+    int lines = 0;
+    cafka_config_set_log(f->config, count_line, &lines, CAFKA_LOG_INFO);
+    append(f, 5, 0);
+    start(f, 0);
+    expect(f, 0, 5);
+    for (int i = 0; i < BROKERS; i++)
+        script_broker_down(&f->cluster.brokers[i]);
+    poll_for(f, 60000);
+    assert_in_range(lines, 1, 20);
+    int lines_before = lines, events_before = f->events;
+    poll_for(f, 3600000);
+    assert_in_range(lines - lines_before, 0, 30);
+    assert_in_range(f->events - events_before, 0, 5);
+    for (int i = 0; i < BROKERS; i++)
+        script_broker_up(&f->cluster.brokers[i]);
+    append(f, 5, 0);
+    expect(f, 5, 5);
+}
+
 static void paused_partition_is_no_stall(void **state)
 {
     struct consumer_fixture *f = *state;
@@ -341,6 +370,7 @@ int main(void)
         CONSUMER_TEST(start_that_is_not_found_for_long_is_told_once),
         CONSUMER_TEST(start_is_looked_up_where_the_leader_went),
         CONSUMER_TEST(start_that_a_broker_refuses_for_good_is_an_error),
+        CONSUMER_TEST(an_hour_without_brokers_is_a_few_lines),
         CONSUMER_TEST(paused_partition_is_no_stall),
         CONSUMER_TEST(epoch_of_the_last_record_goes_with_each_fetch),
         CONSUMER_TEST(diverging_epoch_in_an_answer_is_a_truncation),
