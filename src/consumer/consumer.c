@@ -108,8 +108,7 @@ static void found_nothing(cafka_consumer *consumer)
 {
     if (!client_no_news(&consumer->client))
         return;
-    atomic_thread_fence(memory_order_seq_cst); /* with the one in fetch_queue_wake() */
-    if (!mpsc_empty(&consumer->reader->queue.incoming) || atomic_load(&consumer->woken))
+    if (fetch_queue_came_in(&consumer->reader->queue) || atomic_load(&consumer->woken))
         client_news(&consumer->client);
 }
 

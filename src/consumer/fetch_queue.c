@@ -107,6 +107,12 @@ void fetch_queue_wake(struct fetch_queue *queue)
         queue->env->event_signal(queue->env, queue->event);
 }
 
+bool fetch_queue_came_in(const struct fetch_queue *queue)
+{
+    atomic_thread_fence(memory_order_seq_cst); /* with the one in fetch_queue_wake() */
+    return !mpsc_empty(&queue->incoming);
+}
+
 bool fetch_queue_take(struct fetch_queue *queue)
 {
     if (mpsc_empty(&queue->incoming))
@@ -164,8 +170,7 @@ void fetch_queue_recycle(struct fetch_queue *queue, struct chunk *chunk)
 bool fetch_queue_start_waiting(struct fetch_queue *queue)
 {
     atomic_store(&queue->waiting, true);
-    atomic_thread_fence(memory_order_seq_cst);
-    if (mpsc_empty(&queue->incoming))
+    if (!fetch_queue_came_in(queue))
         return true;
     fetch_queue_stop_waiting(queue);
     return false;

@@ -66,6 +66,8 @@ void fetch_queue_push(struct fetch_queue *queue, struct chunk *chunk);
 /* Something else happened that the application may wait for. Any thread. */
 void fetch_queue_wake(struct fetch_queue *queue);
 
+/* Did anything come in? After something was stored that whoever pushes looks at. */
+bool fetch_queue_came_in(const struct fetch_queue *queue);
 /* Take over what came in. True if there was anything. */
 bool fetch_queue_take(struct fetch_queue *queue);
 struct chunk *fetch_queue_pop(struct fetch_queue *queue);
