@@ -322,8 +322,10 @@ static int exclaim(cafka_record *record, cafka_scratch *scratch, void *user)
         memcpy(copy, record->value, record->value_size);
         record->value = copy;
     } else {
-        record->key = "another key, which is longer than the first one was";
-        record->key_size = 50;
+        static char longer[3000]; /* than there is room for before the value */
+        memset(longer, 'k', sizeof longer);
+        record->key = longer;
+        record->key_size = sizeof longer;
     }
     return CAFKA_OK;
 }
