@@ -216,6 +216,17 @@ static void partition_reset(void *owner, struct consumer_partition *p, int64_t s
         consumer_start_at(consumer, p, start, epoch);
 }
 
+/* As Java counts the lag: where the log ends for this isolation.level, less the position. */
+static void answer_read(void *owner, struct consumer_partition *p, size_t bytes)
+{
+    cafka_consumer *consumer = owner;
+    int64_t end = atomic_load(&p->readable_end);
+    int64_t lag = end < 0 ? -1 : end > p->app.position ? end - p->app.position : 0;
+    if (!consumer->closed)
+        consumer_count_read(&consumer->meters, env_now_ms(consumer->client.env), (int64_t)bytes,
+                            lag);
+}
+
 static void made_room(void *owner)
 {
     cafka_consumer *consumer = owner;
@@ -266,7 +277,8 @@ static void tear_down_on_loop(struct loop_task *task);
 
 static int open_parts(cafka_consumer *consumer, cafka_error *err)
 {
-    static const struct reader_events events = {partition_failed, partition_reset, made_room};
+    static const struct reader_events events = {partition_failed, partition_reset, answer_read,
+                                                made_room};
     const struct consumer_settings *settings = &consumer->settings;
     int rc = fetch_budget_new(&consumer->budget, settings->fetch_buffer_memory_bytes,
                               memory_came_back, consumer, err);

@@ -12,6 +12,8 @@ static const struct metric_row rows[] = {
     METRIC_AVERAGE_AND_MAX("fetch-size", struct consumer_meters, size),
     METRIC_AVERAGE_AND_MAX("fetch-throttle-time", struct consumer_meters, throttle),
     METRIC_RATE_AND_TOTAL("records-consumed", struct consumer_meters, consumed),
+    METRIC_RATE_AND_TOTAL("bytes-consumed", struct consumer_meters, bytes),
+    {.name = "records-lag-max", .kind = METRIC_MAX, .offset = offsetof(struct consumer_meters, lag)},
 };
 
 void consumer_meters_init(cafka_consumer *consumer)
@@ -31,6 +33,13 @@ void consumer_count_fetch(struct consumer_meters *m, int64_t now_ms, int64_t lat
     meter_record(&m->latency, m->windows, now_ms, latency_ms);
     meter_record(&m->size, m->windows, now_ms, bytes);
     meter_record(&m->throttle, m->windows, now_ms, throttle_ms > 0 ? throttle_ms : 0);
+}
+
+void consumer_count_read(struct consumer_meters *m, int64_t now_ms, int64_t bytes, int64_t lag)
+{
+    meter_record(&m->bytes, m->windows, now_ms, bytes);
+    if (lag >= 0)
+        meter_record(&m->lag, m->windows, now_ms, lag);
 }
 
 void consumer_count_consumed(struct consumer_meters *m, int64_t now_ms, int64_t records)

@@ -17,6 +17,8 @@ struct consumer_meters {
     struct meter size;     /* bytes of records in an answer */
     struct meter throttle; /* ms that brokers asked for, in each answer */
     struct meter consumed; /* records handed out since the poll before */
+    struct meter bytes;    /* of answers whose records were handed out */
+    struct meter lag; /* records behind those of an answer, when the last of it was handed out */
     int64_t consumed_before;
 };
 
@@ -24,6 +26,8 @@ void consumer_meters_init(cafka_consumer *consumer);
 /* The loop: an answer came. */
 void consumer_count_fetch(struct consumer_meters *m, int64_t now_ms, int64_t latency_ms,
                           int64_t bytes, int64_t throttle_ms);
+/* The polling thread: the records of an answer were handed out; lag -1: not known. */
+void consumer_count_read(struct consumer_meters *m, int64_t now_ms, int64_t bytes, int64_t lag);
 /* The polling thread: so many records were handed out in all. */
 void consumer_count_consumed(struct consumer_meters *m, int64_t now_ms, int64_t records);
 

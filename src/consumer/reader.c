@@ -263,6 +263,15 @@ static void pass_over(struct fetch_reader *reader, struct consumer_partition *p,
     reader->moved = true;
 }
 
+/* Nothing is left of it: that is counted, unlike a chunk that is dropped. */
+static void end_read_chunk(struct fetch_reader *reader)
+{
+    struct chunk *chunk = reader->chunk;
+    if (chunk->charged)
+        reader->events.read(reader->owner, chunk->partition, chunk->charged);
+    reader_end_chunk(reader);
+}
+
 int reader_open_batch(struct fetch_reader *reader, cafka_error *err)
 {
     struct chunk *chunk = reader->chunk;
@@ -272,7 +281,7 @@ int reader_open_batch(struct fetch_reader *reader, cafka_error *err)
         struct bytes before = chunk->batches;
         int rc = batch_walk_next(&chunk->batches, &slice, NULL);
         if (rc == CAFKA_END) {
-            reader_end_chunk(reader);
+            end_read_chunk(reader);
             return CAFKA_END;
         }
         if (rc || batch_header_read(slice.bytes, &reader->batch, NULL) ||
@@ -330,7 +339,7 @@ bool reader_ready(struct fetch_reader *reader)
             pass_over(reader, chunk->partition, &h);
             chunk->batches = rest;
         } else if (!chunk->batches.size) {
-            reader_end_chunk(reader);
+            end_read_chunk(reader);
         } else {
             return true;
         }

@@ -23,6 +23,8 @@ struct reader_events {
     void (*failed)(void *owner, struct consumer_partition *p);
     /* Where it is read does not hold any more: go on there (an offset, CAFKA_OFFSET_… or START_BY_POLICY). */
     void (*reset)(void *owner, struct consumer_partition *p, int64_t start, int32_t epoch);
+    /* All records of an answer for the partition were handed out, of so many bytes. */
+    void (*read)(void *owner, struct consumer_partition *p, size_t bytes);
     /* Room was made among the queued data. */
     void (*made_room)(void *owner);
 };

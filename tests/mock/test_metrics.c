@@ -225,6 +225,31 @@ static void a_consumer_counts_what_it_fetches_and_hands_out(void **state)
     cafka_mock_free(mock);
 }
 
+/* Several answers: after the first one much was left to read, after the last one nothing. */
+static void lag_and_bytes_are_those_of_what_was_read(void **state)
+{
+    (void)state;
+    cafka_mock *mock = open_cluster();
+    cafka_producer *producer = open_producer(mock, "batch.max.size=2000\nbatch.size=2000");
+    send_some(producer, "orders", RECORDS);
+    cafka_producer_free(producer);
+    cafka_consumer *consumer = open_consumer(mock, "max.partition.fetch.bytes=2500");
+    assign_from(consumer, "orders", 1, CAFKA_OFFSET_BEGINNING);
+    cafka_metrics *m = snapshot(cafka_consumer_client(consumer));
+    const char *group = "consumer-fetch-manager-metrics";
+    assert_int_equal(value_of(m, group, "bytes-consumed-total", NULL, NULL), 0);
+    cafka_metrics_free(m);
+    read_records(consumer, RECORDS);
+    m = snapshot(cafka_consumer_client(consumer));
+    assert_true(value_of(m, group, "fetch-total", NULL, NULL) > 2);
+    assert_in_range(value_of(m, group, "records-lag-max", NULL, NULL), RECORDS / 2, RECORDS - 1);
+    assert_in_range(value_of(m, group, "bytes-consumed-total", NULL, NULL), RECORDS * VALUE_SIZE,
+                    RECORDS * (VALUE_SIZE + 40));
+    cafka_metrics_free(m);
+    close_consumer(consumer);
+    cafka_mock_free(mock);
+}
+
 static void the_json_says_the_same(void **state)
 {
     (void)state;
@@ -329,6 +354,7 @@ int main(void)
         cmocka_unit_test(repeated_and_failed_records_are_counted),
         cmocka_unit_test(rates_are_of_late_and_totals_of_ever),
         cmocka_unit_test(a_consumer_counts_what_it_fetches_and_hands_out),
+        cmocka_unit_test(lag_and_bytes_are_those_of_what_was_read),
         cmocka_unit_test(the_json_says_the_same),
         cmocka_unit_test(wrong_use_is_told),
         cmocka_unit_test(a_snapshot_among_threads_is_consistent),

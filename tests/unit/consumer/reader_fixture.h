@@ -32,6 +32,12 @@ static inline void partition_failed(void *owner, struct consumer_partition *p)
     p->app.generation++;
 }
 
+static inline void answer_read(void *owner, struct consumer_partition *p, size_t bytes)
+{
+    (void)owner, (void)p;
+    assert_true(bytes > 0);
+}
+
 static inline void made_room(void *owner)
 {
     ((struct scene *)owner)->made_room++;
@@ -48,7 +54,8 @@ static inline void partition_reset(void *owner, struct consumer_partition *p, in
 
 static inline int set_up(void **state)
 {
-    static const struct reader_events events = {partition_failed, partition_reset, made_room};
+    static const struct reader_events events = {partition_failed, partition_reset, answer_read,
+                                                made_room};
     struct scene *s = mem_zalloc(sizeof *s);
     assert_int_equal(fetch_budget_new(&s->budget, 1 << 20, NULL, NULL, NULL), CAFKA_OK);
     assert_int_equal(reader_new(&s->reader, cafka_env_real(), s->budget, 1 << 20, &events, s, NULL),
