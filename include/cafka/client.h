@@ -21,8 +21,9 @@ extern "C" {
  *   - of a consumer, also from the moment that cafka_consumer_poll() has something to say (records,
  *     an error, a wakeup) until it has given NULL with CAFKA_OK,
  * and now and then for nothing. So when it is readable: cafka_dispatch(client, 0), and of a consumer
- * cafka_consumer_poll() with timeout 0 until that gives no fetch (it runs the callbacks as well, so a
- * consumer needs no cafka_dispatch()). A cafka_dispatch() that waits has the descriptor to itself meanwhile. Never read from it or close it; it goes with the handle.
+ * cafka_consumer_poll() with timeout 0 until that gives no fetch (it runs the callbacks as well, so
+ * a consumer needs no cafka_dispatch()). A cafka_dispatch() that waits has the descriptor to itself
+ * meanwhile. Never read from it or close it; it goes with the handle.
  *
  * Asking costs a consumer a system call each time that records come after it had found none.
  * -1 where the world has no descriptors. Thread: any; does not block.
